@@ -1,0 +1,35 @@
+"""The study, end to end: raw corpus -> token ids -> models -> scores -> tables, figures, report and paper.
+
+    snakemake --cores all                                   the Brown experiment of the paper
+    snakemake --cores all --configfile config/demo.yaml     a small one, on a corpus that needs no download
+    snakemake --cores all tables | figures | report | paper | all
+
+Every model ends in the log-probability of every token (src/nplm2003/scoring.py); everything after reads only those.
+"""
+
+configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/corpus.smk"
+include: "workflow/rules/ngram.smk"
+include: "workflow/rules/neural.smk"
+include: "workflow/rules/mixture.smk"
+include: "workflow/rules/results.smk"
+
+
+localrules:
+    all,
+    tables,
+    figures,
+    paper,
+    report,
+
+
+rule all:
+    default_target: True
+    input:
+        rules.tables.input,
+        rules.figures.input,
+        rules.paper.input,
+        rules.report.input,

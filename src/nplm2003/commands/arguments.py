@@ -1,0 +1,45 @@
+"""What the sub-commands share: how one is declared, and the arguments that several of them take."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def add_command(
+    subparsers: Any,
+    name: str,
+    run: Callable[[argparse.Namespace], None],
+    summary: str,
+    description: str,
+    example: str,
+) -> argparse.ArgumentParser:
+    """Declare sub-command `name`: `summary` in the list of stages, `description` and `example` in its own --help."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=textwrap.fill(description, 96),
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_tokens(parser: argparse.ArgumentParser) -> None:
+    """--tokens: the folder that `build-tokens` wrote."""
+    parser.add_argument("--tokens", type=Path, required=True, metavar="FOLDER", help="the folder `build-tokens` wrote")
+
+
+def positive(text: str) -> int:
+    """An argparse type: a whole number of at least 1."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return value

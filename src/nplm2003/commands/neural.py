@@ -1,0 +1,115 @@
+"""Sub-commands of the networks: train and score."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from nplm2003.commands.arguments import add_command, add_tokens, positive
+from nplm2003.errors import UserError
+from nplm2003.files import read_json
+from nplm2003.provenance import provenance
+from nplm2003.scoring import SPLITS, write_scores
+
+
+def register(subparsers: Any) -> None:
+    """Add `train` and `score`."""
+    parser = add_command(
+        subparsers,
+        "train",
+        _train,
+        "train one network",
+        "Train one network of the paper on the training tokens, choosing the epoch on validation. Writes weights.pt, "
+        "features.npy (the word features C), learning_curve.csv and training.json into --output. A run that was killed "
+        "goes on from its last finished epoch when the same command is run again.",
+        "nplm2003 train --tokens results/brown/top16383/tokens --order 5 --hidden 100 --features 30 \\\n"
+        "      --preset-file results/brown/study.json --preset modern --seed 1 --output results/my-net",
+    )
+    add_tokens(parser)
+    parser.add_argument("--order", type=positive, required=True, metavar="N", help="n: N - 1 words of context")
+    parser.add_argument("--hidden", type=int, required=True, metavar="H", help="h: hidden units; 0 for none")
+    parser.add_argument("--features", type=positive, required=True, metavar="M", help="m: features of each word")
+    parser.add_argument("--direct", action="store_true", help="direct connections W from the features to the output")
+    parser.add_argument(
+        "--preset-file", type=Path, required=True, metavar="FILE", help="JSON with a `presets` object (study.json)"
+    )
+    parser.add_argument("--preset", required=True, metavar="NAME", help="which of them")
+    parser.add_argument("--seed", type=int, required=True, help="seed of the weights, the order and the dropout")
+    parser.add_argument("--threads", type=positive, default=1, help="CPU threads to use (default: 1)")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder of the trained network")
+
+    parser = add_command(
+        subparsers,
+        "score",
+        _score,
+        "score every token with a trained network",
+        "Write the natural-log probability of every token of train, valid and test under a trained network. Scoring is "
+        "always the exact softmax over the whole vocabulary in float32.",
+        "nplm2003 score --tokens results/brown/top16383/tokens --network results/my-net --model my-net \\\n"
+        "      --output results/my-net/scores",
+    )
+    add_tokens(parser)
+    parser.add_argument("--network", type=Path, required=True, metavar="FOLDER", help="the folder `train` wrote")
+    parser.add_argument("--model", required=True, metavar="NAME", help="name of the model in tables and figures")
+    parser.add_argument("--threads", type=positive, default=1, help="CPU threads to use (default: 1)")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder of the scores")
+
+
+def _train(options: argparse.Namespace) -> None:
+    from nplm2003.neural.preset import Preset
+    from nplm2003.neural.training import train
+    from nplm2003.vocabulary import TokenStore
+
+    try:
+        presets = read_json(options.preset_file)["presets"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{options.preset_file} holds no `presets` ({error}): name a study.json") from error
+    if options.preset not in presets:
+        raise UserError(f"no preset {options.preset!r} in {options.preset_file}; it has {', '.join(sorted(presets))}")
+    try:
+        preset = Preset(**presets[options.preset])
+    except TypeError as error:
+        raise UserError(f"{options.preset_file}: preset {options.preset}: {error}") from error
+    if options.hidden < 0 or options.order < 2:
+        raise UserError(
+            f"--order {options.order} --hidden {options.hidden}: a network needs order >= 2 and hidden >= 0"
+        )
+    if options.hidden == 0 and not options.direct:
+        raise UserError("a network with --hidden 0 needs --direct, or its output ignores the context")
+    summary = train(
+        TokenStore(options.tokens),
+        order=options.order,
+        hidden=options.hidden,
+        features=options.features,
+        direct=options.direct,
+        preset=preset,
+        seed=options.seed,
+        output=options.output,
+        threads=options.threads,
+        progress=sys.stderr.isatty(),
+        provenance=provenance({"preset": options.preset}),
+    )
+    print(
+        f"best epoch {summary['best_epoch']}: validation perplexity {summary['valid_perplexity']:.2f}", file=sys.stderr
+    )
+
+
+def _score(options: argparse.Namespace) -> None:
+    from nplm2003.neural.scoring import load_network, score
+    from nplm2003.vocabulary import TokenStore
+
+    store = TokenStore(options.tokens)
+    model = load_network(options.network / "weights.pt", store)
+    training = read_json(options.network / "training.json")
+    write_scores(
+        options.output,
+        {split: score(model, store, split, threads=options.threads) for split in SPLITS},
+        model=options.model,
+        seed=training["seed"],
+        vocabulary=store.fingerprint,
+        provenance=provenance(
+            {key: value for key, value in training.items() if key != "provenance"}, training=training["provenance"]
+        ),
+    )

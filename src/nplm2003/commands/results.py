@@ -1,0 +1,185 @@
+"""Sub-commands that read scores and evaluations: evaluate, tables, figures and the paper."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from nplm2003.commands.arguments import add_command, add_tokens
+from nplm2003.errors import UserError
+from nplm2003.figures import FIGURES
+from nplm2003.files import write_json
+
+FOUR_FORMATS = "Writes four files: STEM.csv with every digit, and STEM.md, STEM.tex and STEM.html, rounded, with notes."
+
+
+def _add_study(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--study", type=Path, required=True, metavar="FILE", help="the study.json of the corpus")
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--results", type=Path, required=True, metavar="FOLDER", help="results/CORPUS, or the policy's folder in it"
+    )
+
+
+def _add_stem(parser: argparse.ArgumentParser, formats: str) -> None:
+    parser.add_argument("--output", type=Path, required=True, metavar="STEM", help=f"output path without {formats}")
+
+
+def _add_table(subparsers: Any, table: str, summary: str, description: str, *, results: bool = True) -> None:
+    """Declare the sub-command that writes one table of a study, a key of `nplm2003.tables.TABLES`."""
+    folder = " --results results/brown" if results else ""
+    stem = {"rows": "table1"}.get(table, table)
+    parser = add_command(
+        subparsers,
+        f"tabulate-{table}",
+        _tabulate,
+        summary,
+        f"{description} {FOUR_FORMATS}",
+        f"nplm2003 tabulate-{table} --study results/brown/study.json{folder} \\\n"
+        f"      --output results/brown/tables/{stem}",
+    )
+    parser.set_defaults(table=table, results=Path())
+    _add_study(parser)
+    if results:
+        _add_results(parser)
+    _add_stem(parser, "its four suffixes")
+
+
+def register(subparsers: Any) -> None:
+    """Add `evaluate`, the `tabulate-...` commands, `plot` and `write-paper`."""
+    parser = add_command(
+        subparsers,
+        "evaluate",
+        _evaluate,
+        "perplexities of one model from its scores",
+        "Compute the perplexity of train, valid and test from a folder of scores, and break it down by how often the "
+        "word occurs in train. Writes one JSON file that all tables and most figures read.",
+        "nplm2003 evaluate --tokens results/brown/top16383/tokens \\\n"
+        "      --scores results/brown/top16383/MLP9/seed1/scores \\\n"
+        "      --output results/brown/top16383/MLP9/seed1/evaluation.json",
+    )
+    parser.add_argument("--scores", type=Path, required=True, metavar="FOLDER", help="scores of one model and seed")
+    add_tokens(parser)
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the evaluation (JSON)")
+
+    _add_table(
+        subparsers,
+        "rows",
+        "the main table: every row beside the paper's",
+        "Tabulate every row and seed of a study: its settings, the perplexities of train, valid and test, the "
+        "published ones, the gap in percent, vocabulary, merged share, tokens scored, departures from the paper and "
+        "the commit.",
+    )
+    _add_table(
+        subparsers,
+        "policies",
+        "corpus statistics and n-gram rows under every vocabulary policy",
+        "Tabulate what each vocabulary policy makes of the corpus, and the n-gram perplexities under it, beside the "
+        "paper's numbers.",
+    )
+    _add_table(
+        subparsers,
+        "targets",
+        "what the study set out to reach, and whether it did",
+        "Tabulate each target of the study with its threshold, what was measured, and whether it was met.",
+    )
+    _add_table(
+        subparsers,
+        "departures",
+        "the numbered departures from the paper",
+        "Tabulate where the rows of a study differ from the paper, and where the paper leaves the choice open. The "
+        "main table refers to the numbers. Reads the configuration only: no result is needed.",
+        results=False,
+    )
+    _add_table(
+        subparsers,
+        "neighbours",
+        "nearest neighbours of a dozen words in the feature space",
+        "Tabulate the nearest neighbours (cosine) of a dozen words in the features C of the network that is best on "
+        "validation. Words that the vocabulary lacks are named as missing, and frequent words added in their place.",
+    )
+
+    parser = add_command(
+        subparsers,
+        "tabulate-timings",
+        _tabulate_timings,
+        "time and memory of every job",
+        "Collect Snakemake's benchmark files (FOLDER/RULE/WILDCARDS.tsv) into one CSV file with the columns rule, "
+        "wildcards, seconds and max_rss_mb, one line per job.",
+        "nplm2003 tabulate-timings --benchmarks results/brown/benchmarks --output results/brown/tables/timings.csv",
+    )
+    parser.add_argument("--benchmarks", type=Path, required=True, metavar="FOLDER", help="folder of benchmark files")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the table (CSV)")
+
+    parser = add_command(
+        subparsers,
+        "plot",
+        _plot,
+        "draw one figure",
+        "Draw one figure of a study as STEM.png (200 dpi) and STEM.svg; the same results give the same bytes. Figures: "
+        + ", ".join(FIGURES)
+        + ".",
+        "nplm2003 plot learning-curves --study results/brown/study.json --results results/brown \\\n"
+        "      --output results/brown/figures/learning-curves",
+    )
+    parser.add_argument("figure", choices=FIGURES, metavar="FIGURE", help="which figure")
+    _add_study(parser)
+    _add_results(parser)
+    _add_stem(parser, ".png and .svg")
+
+    parser = add_command(
+        subparsers,
+        "write-paper",
+        _write_paper,
+        "the write-up as PDF",
+        "Typeset the write-up of a study as PDF. Every number in it is read from study.json, tables/*.csv and "
+        "figures/*.svg in the folder of the results, so these must be there.",
+        "nplm2003 write-paper --results results/brown --output results/brown/paper.pdf",
+    )
+    parser.add_argument("--results", type=Path, required=True, metavar="FOLDER", help="results/CORPUS")
+    parser.add_argument(
+        "--source", type=Path, default=Path("paper/main.typ"), metavar="FILE", help="the text (default: %(default)s)"
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the PDF")
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from nplm2003.evaluation import evaluate
+    from nplm2003.scoring import SPLITS, Scores
+    from nplm2003.vocabulary import TokenStore
+
+    scores, store = Scores(options.scores), TokenStore(options.tokens)
+    if scores.vocabulary != store.fingerprint:
+        raise UserError(
+            f"{scores.folder} was scored on other tokens than {store.folder} holds: score {scores.model} again"
+        )
+    write_json(options.output, evaluate(scores, {split: store[split] for split in SPLITS}, store.train_counts))
+
+
+def _tabulate(options: argparse.Namespace) -> None:
+    from nplm2003.outcomes import Outcomes
+    from nplm2003.tables import TABLES
+
+    TABLES[options.table](Outcomes(options.study, options.results), options.output)
+
+
+def _tabulate_timings(options: argparse.Namespace) -> None:
+    from nplm2003.tables import tabulate_timings
+
+    tabulate_timings(options.benchmarks, options.output)
+
+
+def _plot(options: argparse.Namespace) -> None:
+    from nplm2003.figures import plot
+    from nplm2003.outcomes import Outcomes
+
+    plot(options.figure, Outcomes(options.study, options.results), options.output)
+
+
+def _write_paper(options: argparse.Namespace) -> None:
+    from nplm2003.paper import write_paper
+
+    write_paper(options.results, options.source, options.output)

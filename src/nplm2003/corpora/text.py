@@ -1,0 +1,83 @@
+"""A user's own text: one file that is still to be split, or one each for train, valid and test.
+
+Plain UTF-8 or gzip (`.gz`); read line by line, so a line is all that has to fit in memory. Blank lines separate
+paragraphs; every file is one text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from nplm2003.corpora import Corpus, Passage, Piece, Tokenizer, read_text
+from nplm2003.errors import UserError
+
+
+def _treebank() -> Tokenizer:
+    """NLTK's Penn Treebank tokeniser (rules only, no downloaded data). It takes a line as one sentence: a full stop is
+    split off at the end of the line alone."""
+    from nltk.tokenize import TreebankWordTokenizer
+
+    tokenize: Tokenizer = TreebankWordTokenizer().tokenize
+    return tokenize
+
+
+TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {"whitespace": lambda: str.split, "treebank": _treebank}
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of the file at `path`, decoded one by one so that an error can say where it stands."""
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+            for number, raw in enumerate(stream, start=1):
+                try:
+                    line = raw.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise UserError(
+                        f"{path}, line {number}, byte {error.start + 1} of the line: not UTF-8; "
+                        "convert the file (iconv -t UTF-8)"
+                    ) from error
+                # Some editors open a file with a byte-order mark, which would stick to the first word.
+                yield line.removeprefix("\ufeff") if number == 1 else line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(f"{path} is not a whole gzip file ({error}): compress or copy it again") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror or error}): check the path in the config") from error
+
+
+def read_file(path: Path, tokenizer: str) -> Iterator[Piece]:
+    """Yield the pieces of the text at `path`; `tokenizer` names one of `TOKENIZERS`. No words at all: refused."""
+    words = 0
+    for piece in read_text(_lines(path), str(path), TOKENIZERS[tokenizer]()):
+        if isinstance(piece, Passage):
+            words += len(piece.words)
+        yield piece
+    if not words:
+        raise UserError(f"{path} holds no words: name a text file with content")
+
+
+def _checksum(paths: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        try:
+            with path.open("rb") as stream:
+                while block := stream.read(1 << 20):
+                    digest.update(block)
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error.strerror}): check the path in the config") from error
+    return digest.hexdigest()
+
+
+def open_text(paths: Sequence[Path], tokenizer: str) -> Corpus:
+    """The user's text: one path (a stream to split) or three (train, valid, test). The checksum is that of the files
+    as they lie on disk, one after the other (`cat FILES | sha256sum`)."""
+    return Corpus(
+        source="text",
+        licence="not stated (user's own text)",
+        checksum=_checksum(paths),
+        parts=tuple(partial(read_file, path, tokenizer) for path in paths),
+    )

@@ -1,0 +1,244 @@
+"""Where this study departs from the paper, and where the paper leaves the choice open: a numbered list.
+
+Every table names the numbers that apply to each of its rows, so that a difference in perplexity can be traced. The
+numbers are permanent: a new departure gets the next free one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Mapped = Mapping[str, Any]
+
+PAPER_WEIGHT_DECAY = {"table1_brown": 1e-4, "table2_apnews": 1e-5}  # section 4.2
+PAPER_EPOCHS = {"epochs_direct": 10, "epochs_without_direct": 20}  # section 4.2, Brown
+
+
+@dataclass(frozen=True)
+class Departure:
+    """One way in which a row differs from the paper.
+
+    `kind` is `different` (the paper does something else) or `open` (the paper does not say). `applies(study, row)`
+    tells whether it holds for a row that is not a mixture; a mixture inherits those of its parts.
+    """
+
+    number: int
+    kind: str
+    title: str
+    explanation: str
+    applies: Callable[[Mapped, Mapped], bool]
+
+    @property
+    def name(self) -> str:
+        """How tables refer to it: D1, D2, ..."""
+        return f"D{self.number}"
+
+
+def _published(study: Mapped) -> str | None:
+    """The name of the published table the study stands beside."""
+    return Path(study["published"]).stem if study["published"] else None
+
+
+def _policy(study: Mapped) -> Mapped:
+    return next(policy for policy in study["policies"] if policy["policy"] == study["policy"])
+
+
+def _as_paper(policy: Mapped) -> bool:
+    """Whether a vocabulary policy is the one of section 4: types seen 3 times or less merged, marks, case kept."""
+    return (
+        policy["cut"] == "frequency"
+        and policy["size"] == 3
+        and policy["marks"]
+        and not policy["lowercase"]
+        and not policy["split_clitics"]
+    )
+
+
+def _is(kind: str) -> Callable[[Mapped, Mapped], bool]:
+    return lambda study, row: row["kind"] == kind
+
+
+def _preset(test: Callable[[Mapped], bool]) -> Callable[[Mapped, Mapped], bool]:
+    """A predicate on the training preset of a network."""
+    return lambda study, row: row["kind"] == "network" and test(study["presets"][row["preset"]])
+
+
+def _decay_differs(study: Mapped, row: Mapped) -> bool:
+    paper = PAPER_WEIGHT_DECAY.get(_published(study) or "", PAPER_WEIGHT_DECAY["table1_brown"])
+    return _preset(lambda preset: float(preset["weight_decay"]) != paper)(study, row)
+
+
+def _epochs_differ(preset: Mapped) -> bool:
+    return any(preset[name] != epochs for name, epochs in PAPER_EPOCHS.items())
+
+
+DEPARTURES = (
+    Departure(
+        1,
+        "different",
+        "NLTK's copy of Brown",
+        "The copy of the Brown corpus in NLTK has 1,161,192 tokens, without marks for texts and paragraphs; the "
+        "paper's stream has 1,181,041. With one mark per paragraph and text NLTK's copy gives 1,177,359. The split of "
+        "800,000 / 200,000 / the rest therefore falls on slightly different text, and test is shorter.",
+        lambda study, row: _published(study) == "table1_brown",
+    ),
+    Departure(
+        2,
+        "different",
+        "Another corpus",
+        "The study runs on a corpus that the paper did not use: no published number stands beside its rows.",
+        lambda study, row: _published(study) is None,
+    ),
+    Departure(
+        3,
+        "different",
+        "Vocabulary policy",
+        "The paper merges the types seen 3 times or less, keeps marks for paragraphs and texts, and arrives at 16,383 "
+        "symbols. The vocabulary of this study is cut by another rule, or from a stream without those marks; the table "
+        "of policies shows what the choice is worth.",
+        lambda study, row: not _as_paper(_policy(study)),
+    ),
+    Departure(
+        4,
+        "open",
+        "Where the cut is counted",
+        "The paper does not say whether the frequency cut was counted on the whole stream or on train alone. Counted "
+        "on the whole stream, words that occur only in validation or test are in the vocabulary.",
+        lambda study, row: _policy(study)["count_on"] == "stream",
+    ),
+    Departure(
+        5,
+        "different",
+        "KenLM instead of SRILM",
+        "The back-off n-grams are KenLM's interpolated modified Kneser-Ney without pruning; the paper used SRILM and "
+        "does not give its options. The mass of unseen words is shared equally by the words of the vocabulary that "
+        "never occur in train.",
+        _is("kneser-ney"),
+    ),
+    Departure(
+        6,
+        "open",
+        "Contexts without counts in the interpolated trigram",
+        "Where a context never occurs in train its relative frequency is not defined, and the paper does not say what "
+        "stands there: here the next shorter one, so that the distribution still sums to 1.",
+        _is("interpolated"),
+    ),
+    Departure(
+        7,
+        "different",
+        "Updates every K examples",
+        "The gradients of K examples are summed and applied at once, at the paper's rate per example; the paper "
+        "updates after every example, asynchronously on several processors.",
+        _preset(lambda preset: preset["reduction"] == "sum" and preset["batch"] > 1),
+    ),
+    Departure(
+        8,
+        "different",
+        "Gradient averaged over a mini-batch",
+        "Each update follows the mean gradient of a mini-batch at a rate of its own; the paper's rate of 0.001 per "
+        "example learns much more slowly.",
+        _preset(lambda preset: preset["reduction"] == "mean"),
+    ),
+    Departure(
+        9,
+        "different",
+        "Another schedule of the learning rate",
+        "The learning rate falls to 0 along half a cosine over all epochs; the paper's falls as 1 / (1 + r t) with the "
+        "number of examples t, which hardly changes it.",
+        _preset(lambda preset: preset["schedule"] == "cosine"),
+    ),
+    Departure(
+        10,
+        "different",
+        "Dropout",
+        "Inputs and hidden units are dropped at random during training; the paper regularises by weight decay and "
+        "early stopping only.",
+        _preset(lambda preset: preset["dropout"] > 0),
+    ),
+    Departure(
+        11,
+        "different",
+        "Output bias started at the unigram",
+        "The output biases start at the log relative frequencies of train, so that learning starts from the unigram "
+        "model; the paper mentions no such start.",
+        _preset(lambda preset: preset["bias_start"] == "unigram"),
+    ),
+    Departure(
+        12,
+        "different",
+        "Another weight decay",
+        "The weight decay is not the paper's (1e-4 on Brown, 1e-5 on AP News).",
+        _decay_differs,
+    ),
+    Departure(
+        13,
+        "different",
+        "Another objective",
+        "Training does not maximise the exact log-likelihood over the whole vocabulary; scores are still exact.",
+        _preset(lambda preset: preset["objective"] != "softmax"),
+    ),
+    Departure(
+        14,
+        "different",
+        "Products of lower precision",
+        "Matrix products in training may round their factors to bfloat16 where the hardware is faster at it; sums, "
+        "parameters and all scoring stay in float32.",
+        _preset(lambda preset: preset["matmul"] != "highest"),
+    ),
+    Departure(
+        15,
+        "different",
+        "Another limit on epochs",
+        "The paper trains for 10 epochs with direct connections and 20 without; this preset has other limits.",
+        _preset(_epochs_differ),
+    ),
+    Departure(
+        16,
+        "open",
+        "Early stopping",
+        "The paper stops early on validation without giving the rule. Here the parameters of the epoch with the lowest "
+        "validation perplexity are kept, and training ends after a number of epochs without improvement.",
+        _is("network"),
+    ),
+    Departure(
+        17,
+        "open",
+        "Initial parameters",
+        "The paper does not give the distribution of the initial parameters. Here C is normal with deviation 0.1, the "
+        "other weights are uniform within 1 / sqrt(number of inputs), and the biases start at 0 where D11 does not "
+        "apply.",
+        _is("network"),
+    ),
+    Departure(
+        18,
+        "open",
+        "Order of the examples",
+        "The paper does not say in which order examples are visited; here they are shuffled anew in every epoch.",
+        _is("network"),
+    ),
+    Departure(
+        19,
+        "open",
+        "History of the first tokens of train",
+        "Before the first token of train the window is filled with the merged symbol; the paper does not say what "
+        "stands there. Validation and test always have a full history.",
+        _is("network"),
+    ),
+    Departure(
+        20,
+        "open",
+        "One seed",
+        "The network was trained once, as in the paper: the spread between random starts is not measured.",
+        lambda study, row: row["kind"] == "network" and len(row["seeds"]) == 1,
+    ),
+)
+
+
+def departures_of(study: Mapped, row: Mapped) -> list[Departure]:
+    """The departures that apply to a row of the study, by number; those of its parts for a mixture."""
+    rows = {other["model"]: other for other in study["rows"]}
+    single = [rows[model] for model in row["components"]] if row["kind"] == "mixture" else [row]
+    return [departure for departure in DEPARTURES if any(departure.applies(study, one) for one in single)]

@@ -1,0 +1,67 @@
+"""Learning curves of the networks."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, MaxNLocator
+
+from nplm2003.errors import UserError
+from nplm2003.figures.style import INK, WIDTH, blank, look
+from nplm2003.outcomes import Outcomes, Run
+
+
+def _curve(run: Run) -> list[dict[str, float]]:
+    """The learning curve of a network, one record per epoch."""
+    path = run.folder / "learning_curve.csv"
+    if not path.is_file():
+        raise UserError(f"{path} does not exist: train {run.model} with seed {run.seed} first")
+    with path.open(encoding="utf-8", newline="") as stream:
+        return [{key: float(value) for key, value in line.items()} for line in csv.DictReader(stream)]
+
+
+def draw_learning_curves(outcomes: Outcomes) -> Figure:
+    """Perplexity after each epoch, one panel per preset; a circle marks the epoch that was kept."""
+    presets: dict[str, list[Run]] = defaultdict(list)
+    for run in outcomes.runs("network"):
+        presets[run.row["preset"]].append(run)
+    if not presets:
+        return blank("This study trains no network: there is no learning curve.")
+    # A network keeps its colour from panel to panel: MLP1 and MLP1-paper are the same network.
+    shapes = list(dict.fromkeys(run.row["published"] or run.model for runs in presets.values() for run in runs))
+    figure, panels = plt.subplots(
+        1, len(presets), figsize=(WIDTH if len(presets) > 1 else 5.2, 3.8), sharey=True, squeeze=False
+    )
+    for axes, (preset, runs) in zip(panels[0], presets.items(), strict=True):
+        for run in runs:
+            colour, _ = look(shapes.index(run.row["published"] or run.model))
+            curve = _curve(run)
+            epochs = [point["epoch"] for point in curve]
+            train = [point["train_perplexity"] for point in curve]
+            valid = [point["valid_perplexity"] for point in curve]
+            axes.plot(epochs, train, color=colour, linestyle=":", linewidth=1.2)
+            axes.plot(epochs, valid, color=colour)
+            kept = [(point["epoch"], point["valid_perplexity"]) for point in curve if point["best"]]
+            axes.plot(*zip(*kept, strict=True), "o", color=colour, mfc="white", markersize=7, mew=1.6, zorder=3)
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_locator(LogLocator(subs=(1.5, 2, 3, 4, 5, 7)))
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_minor_formatter("{x:,.0f}")
+        axes.grid(True, which="both")
+        axes.set_title(f"{preset} preset")
+        axes.set_xlabel("epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panels[0][0].set_ylabel("perplexity")
+    handles = [Line2D([], [], color=look(index)[0], label=shape) for index, shape in enumerate(shapes)]
+    styles = [
+        Line2D([], [], color=INK, label="validation"),
+        Line2D([], [], color=INK, linestyle=":", linewidth=1.2, label="train, during the epoch"),
+        Line2D([], [], color=INK, marker="o", mfc="white", markersize=7, mew=1.6, linestyle="", label="epoch kept"),
+    ]
+    panels[0][-1].legend(handles=styles, loc="upper right")
+    figure.legend(handles=handles, loc="outside lower center", ncols=5)
+    return figure

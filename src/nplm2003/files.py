@@ -1,0 +1,64 @@
+"""Whole files or none: every output is written beside its place and renamed once it is complete."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@contextmanager
+def whole(path: Path | str) -> Iterator[Path]:
+    """Yield a temporary path in the folder of `path`; rename it to `path` on success, remove it on failure.
+
+    The temporary name keeps the suffix of `path`, since some writers choose their format by it.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        # mkstemp makes private files; outputs get the permissions any other new file would have.
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Write `text` (UTF-8) whole or not at all."""
+    with whole(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path | str, content: Any) -> None:
+    """Write `content` as indented JSON, whole or not at all; a NaN or infinity is an error, not a token."""
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path | str) -> Any:
+    """Read a JSON file."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def write_array(path: Path | str, array: np.ndarray) -> None:
+    """Write one NumPy array (`.npy`, no pickles), whole or not at all."""
+    with whole(path) as temporary, temporary.open("wb") as stream:
+        np.save(stream, array, allow_pickle=False)
+
+
+def sha256(path: Path | str) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,55 @@
+"""A training preset: every choice that is not the network's shape, as plain values that a configuration can hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How a network is trained.
+
+    - `objective`: the cost, a name in `nplm2003.neural.objectives.OBJECTIVES`.
+    - `batch`: examples per update (the paper's K); `reduction`: their gradients are summed ("sum": K of the paper's
+      updates at once) or averaged ("mean").
+    - `rate`, `schedule`: the learning rate and how it falls. "hyperbolic" is the paper's eps_0 / (1 + rate_decay t),
+      t in examples; "cosine" falls to 0 along half a cosine over all epochs.
+    - `weight_decay`: each update also subtracts rate x weight_decay x parameter, once per example when gradients are
+      summed; never on the biases b and d (section 2).
+    - `dropout`: the share of x and of a that is dropped in training.
+    - `bias_start`: b starts at 0 ("zero") or at the log of the add-one unigram probabilities of train ("unigram").
+    - `epochs_direct`, `epochs_without_direct`: the most epochs, for networks with and without direct connections.
+    - `patience`: stop after so many epochs without a better validation perplexity. The best epoch is kept.
+    - `matmul`: "highest" (float32 products) or "medium" (products may round their factors to bfloat16 where the
+      hardware is faster at it; sums, weights and all scoring stay float32).
+    """
+
+    objective: str
+    batch: int
+    reduction: str
+    rate: float
+    schedule: str
+    rate_decay: float
+    weight_decay: float
+    dropout: float
+    bias_start: str
+    epochs_direct: int
+    epochs_without_direct: int
+    patience: int
+    matmul: str
+
+    def epochs(self, direct: bool) -> int:
+        """The most epochs a network trains."""
+        return self.epochs_direct if direct else self.epochs_without_direct
+
+    def rate_at(self, examples: int, total: int) -> float:
+        """The learning rate after `examples` of `total` examples."""
+        if self.schedule == "cosine":
+            return self.rate * 0.5 * (1 + math.cos(math.pi * min(examples / total, 1.0)))
+        return self.rate / (1 + self.rate_decay * examples)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a checkpoint or a JSON file."""
+        return asdict(self)

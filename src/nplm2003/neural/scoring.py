@@ -1,0 +1,77 @@
+"""Scoring with a trained network: always the exact softmax over the whole vocabulary, in float32."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nplm2003.errors import UserError
+from nplm2003.neural.data import Windows, stream_loader
+from nplm2003.neural.model import NeuralLanguageModel
+from nplm2003.vocabulary import TokenStore
+
+SCORING_BATCH = 512
+SHAPE = ("order", "hidden", "features", "direct", "vocabulary")  # what weights.pt says of its network
+
+
+def keep_memory() -> None:
+    """Ask glibc to keep freed blocks: otherwise every (B, |V|) block is mapped and zeroed by the kernel again."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # not glibc: slower, not wrong
+        return
+    mallopt(-3, 1 << 30)  # M_MMAP_THRESHOLD: blocks up to 1 GiB come from the heap
+    mallopt(-1, (1 << 31) - 1)  # M_TRIM_THRESHOLD: and stay there
+
+
+def settle(threads: int) -> None:
+    """Use exactly `threads` threads and deterministic kernels: the same seed gives the same result on one machine."""
+    keep_memory()
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)
+
+
+@torch.no_grad()
+def log_probabilities(model: NeuralLanguageModel, contexts: Tensor, targets: Tensor) -> Tensor:
+    """log P(target | context), shape (B,), of `contexts` (B, n-1) and `targets` (B,): exact, whatever the objective."""
+    x = model.window(contexts)
+    y = model.logits(x, model.activation(x))
+    return y.gather(1, targets.unsqueeze(1)).squeeze(1) - torch.logsumexp(y, dim=1)
+
+
+def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:
+    """The trained network of a `weights.pt`; refuses one that was trained on another vocabulary than `store`'s."""
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        shape, weights = content["shape"], content["weights"]
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} cannot be read as a network ({error}): train it again") from error
+    if shape["vocabulary"] != store.fingerprint:
+        raise UserError(
+            f"{path} was trained on other tokens than {store.folder} holds: score it on the tokens it was trained with"
+        )
+    model = NeuralLanguageModel(store.size, shape["order"], shape["hidden"], shape["features"], shape["direct"])
+    model.load_state_dict(weights)
+    return model.eval()
+
+
+def score(
+    model: NeuralLanguageModel, store: TokenStore, split: str, *, threads: int = 1, batch: int = SCORING_BATCH
+) -> np.ndarray:
+    """Natural-log probabilities of every token of `split`: float32, shape (tokens,), in stream order."""
+    settle(threads)
+    torch.set_float32_matmul_precision("highest")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = model.to(device)
+    windows = Windows(store, split, model.order)
+    scores = np.empty(len(windows), dtype=np.float32)
+    done = 0
+    for contexts, targets in stream_loader(windows, batch):
+        values = log_probabilities(model, contexts.to(device), targets.to(device))
+        scores[done : done + len(values)] = values.cpu().numpy()
+        done += len(values)
+    return scores

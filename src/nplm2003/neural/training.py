@@ -1,0 +1,283 @@
+"""Training a network through Lightning: the paper's stochastic gradient and ours, one loop."""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint, TQDMProgressBar
+from torch import Tensor
+
+from nplm2003.errors import UserError
+from nplm2003.files import read_json, whole, write_array, write_json, write_text
+from nplm2003.neural.data import Windows, stream_loader, training_loader
+from nplm2003.neural.model import NeuralLanguageModel, count_parameters
+from nplm2003.neural.objectives import OBJECTIVES
+from nplm2003.neural.preset import Preset
+from nplm2003.neural.scoring import SCORING_BATCH, SHAPE, log_probabilities, settle
+from nplm2003.vocabulary import TokenStore
+
+CURVE_COLUMNS = ("epoch", "examples", "rate", "train_perplexity", "valid_perplexity", "seconds", "best")
+MONITOR = "valid_perplexity"
+
+
+def start_bias(store: TokenStore) -> Tensor:
+    """log((count + 1) / (T + |V|)) of every word, counts of train: where b starts with `bias_start: unigram`."""
+    counts = torch.from_numpy(np.asarray(store.train_counts, dtype=np.float64))
+    return ((counts + 1) / (counts.sum() + len(counts))).log().float()
+
+
+class Trainer(pl.LightningModule):
+    """One network and one preset. `total` is the number of examples that all its epochs would hold."""
+
+    def __init__(self, model: NeuralLanguageModel, preset: Preset, seed: int, total: int) -> None:
+        super().__init__()
+        self.model, self.preset, self.seed, self.total = model, preset, seed, total
+        self.objective = OBJECTIVES[preset.objective]
+        self.examples = 0
+        self.history: list[dict[str, Any]] = []
+        self._start_epoch()
+
+    def _start_epoch(self) -> None:
+        self.train_nats, self.train_tokens, self.started = 0.0, 0, time.monotonic()
+        self.valid_nats, self.valid_tokens = 0.0, 0
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Plain stochastic gradient descent; weight decay on weights and C, never on the biases b and d (section 2)."""
+        biases = {id(bias) for bias in (self.model.b, self.model.d) if bias is not None}
+        weights = [parameter for parameter in self.model.parameters() if id(parameter) not in biases]
+        return torch.optim.SGD(
+            [
+                {"params": weights, "decay": self.preset.weight_decay},
+                {"params": [p for p in self.model.parameters() if id(p) in biases], "decay": 0.0},
+            ],
+            lr=self.preset.rate,
+        )
+
+    def on_train_epoch_start(self) -> None:
+        # Dropout draws from this; seeded per epoch, a resumed training draws what an unbroken one would.
+        torch.manual_seed(int(np.random.SeedSequence((self.seed, self.current_epoch)).generate_state(1)[0]))
+        self._start_epoch()
+
+    def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
+        """Cost of one batch, with the learning rate and weight decay set for the update that follows."""
+        contexts, targets = batch
+        size = len(targets)
+        for group in self.optimizers().param_groups:  # type: ignore[union-attr]
+            group["lr"] = self.preset.rate_at(self.examples, self.total)
+            group["weight_decay"] = group["decay"] * (size if self.preset.reduction == "sum" else 1)
+        x = torch.dropout(self.model.window(contexts), self.preset.dropout, True)
+        a = self.model.activation(x)
+        if a is not None:
+            a = torch.dropout(a, self.preset.dropout, True)
+        cost = self.objective(self.model, x, a, targets)
+        nats = float(cost.detach())
+        if not math.isfinite(nats):
+            raise UserError(
+                f"training diverged in epoch {self.current_epoch + 1} after {self.examples:,} examples (rate "
+                f"{self.preset.rate_at(self.examples, self.total):.3g}): lower the preset's rate or batch"
+            )
+        self.train_nats += nats
+        self.train_tokens += size
+        self.examples += size
+        return cost if self.preset.reduction == "sum" else cost / size
+
+    def validation_step(self, batch: tuple[Tensor, Tensor], index: int) -> None:
+        contexts, targets = batch
+        self.valid_nats -= float(log_probabilities(self.model, contexts, targets).sum(dtype=torch.float64))
+        self.valid_tokens += len(targets)
+
+    def on_validation_epoch_start(self) -> None:
+        # The number that chooses the epoch is exact, however training rounds its products.
+        torch.set_float32_matmul_precision("highest")
+
+    def on_validation_epoch_end(self) -> None:
+        torch.set_float32_matmul_precision(self.preset.matmul)
+        self.log(MONITOR, math.exp(self.valid_nats / self.valid_tokens))
+
+    def on_train_epoch_end(self) -> None:
+        valid = math.exp(self.valid_nats / self.valid_tokens)
+        self.history.append(
+            {
+                "epoch": self.current_epoch + 1,
+                "examples": self.examples,
+                "rate": self.preset.rate_at(self.examples, self.total),
+                "train_perplexity": math.exp(self.train_nats / self.train_tokens),
+                "valid_perplexity": valid,
+                "seconds": round(time.monotonic() - self.started, 1),
+            }
+        )
+        # One line per epoch: what a log needs, and no more.
+        row = self.history[-1]
+        print(
+            f"epoch {row['epoch']}/{self.trainer.max_epochs}  train {row['train_perplexity']:.1f}  "
+            f"valid {valid:.2f}  rate {row['rate']:.4g}  {row['seconds']:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["examples"], checkpoint["history"] = self.examples, self.history
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.examples, self.history = checkpoint["examples"], checkpoint["history"]
+
+
+def products_error() -> float:
+    """Largest relative error of one matrix product as computed now: it says which arithmetic really ran."""
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(64, 256, generator=generator) for _ in range(2))
+    exact = left.double() @ right.double().T
+    return float(((left @ right.T).double() - exact).abs().max() / exact.abs().max())
+
+
+def train(
+    store: TokenStore,
+    *,
+    order: int,
+    hidden: int,
+    features: int,
+    direct: bool,
+    preset: Preset,
+    seed: int,
+    output: Path | str,
+    threads: int = 1,
+    progress: bool = False,
+    provenance: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Train one network on train, choosing the epoch on valid; test is never opened.
+
+    Writes into `output`: `weights.pt` (the best epoch), `features.npy` (its C), `learning_curve.csv` and
+    `training.json`. While it runs, `output/checkpoints` holds the last and the best epoch; a run that was killed
+    goes on from the last finished epoch if its settings and tokens are the same, and ends with the same result.
+    Returns the content of `training.json`.
+    """
+    output = Path(output)
+    if len(store["valid"]) == 0:
+        raise UserError(f"{store.folder} has an empty validation split: training needs one to choose the epoch")
+    settle(threads)
+    torch.set_float32_matmul_precision(preset.matmul)
+    torch.manual_seed(seed)
+    model = NeuralLanguageModel(store.size, order, hidden, features, direct)
+    if preset.bias_start == "unigram":
+        model.b.data.copy_(start_bias(store))
+
+    windows = Windows(store, "train", order)
+    epochs = preset.epochs(direct)
+    module = Trainer(model, preset, seed, total=epochs * len(windows))
+    settings = {
+        "order": order,
+        "hidden": hidden,
+        "features": features,
+        "direct": direct,
+        "preset": preset.as_dict(),
+        "seed": seed,
+        "vocabulary": store.fingerprint,
+    }
+    checkpoints = _checkpoint_folder(output / "checkpoints", settings)
+    last = checkpoints / "last.ckpt"
+    best = ModelCheckpoint(
+        checkpoints,
+        filename="best",
+        monitor=MONITOR,
+        save_last=True,
+        enable_version_counter=False,
+        save_on_train_epoch_end=True,
+    )
+    # Patience is counted in epochs without any improvement.
+    stopping = EarlyStopping(MONITOR, patience=preset.patience, check_on_train_epoch_end=True)
+    callbacks: list[Callback] = [best, stopping]
+    if progress:
+        callbacks.append(TQDMProgressBar(refresh_rate=50))
+    _quiet()
+    trainer = pl.Trainer(
+        accelerator="auto",
+        devices=1,
+        max_epochs=epochs,
+        callbacks=callbacks,
+        logger=False,
+        enable_progress_bar=progress,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+    )
+    parameters = count_parameters(store.size, order, hidden, features, direct)
+    error = products_error()
+    print(
+        f"{parameters:,} parameters, {len(windows):,} examples an epoch, {threads} thread(s) on "
+        f"{trainer.strategy.root_device}, matrix products {preset.matmul!r} (relative error {error:.1e})",
+        file=sys.stderr,
+        flush=True,
+    )
+    trainer.fit(
+        module,
+        training_loader(windows, preset.batch, seed),
+        stream_loader(Windows(store, "valid", order), SCORING_BATCH),
+        ckpt_path=str(last) if last.is_file() else None,
+        weights_only=True,
+    )
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+
+    best_row = min(module.history, key=lambda row: row["valid_perplexity"])
+    state = torch.load(checkpoints / "best.ckpt", map_location="cpu", weights_only=True)["state_dict"]
+    weights = {name.removeprefix("model."): value for name, value in state.items()}
+    summary = {
+        **settings,
+        "parameters": parameters,
+        "best_epoch": best_row["epoch"],
+        "epochs": len(module.history),
+        "valid_perplexity": best_row["valid_perplexity"],
+        "seconds": round(sum(row["seconds"] for row in module.history), 1),
+        "threads": threads,
+        "device": str(trainer.strategy.root_device),
+        "products_relative_error": error,
+        "provenance": dict(provenance or {}),
+    }
+    _write_curve(output / "learning_curve.csv", module.history, best_row["epoch"])
+    write_array(output / "features.npy", weights["C"].numpy())
+    with whole(output / "weights.pt") as temporary:
+        torch.save({"shape": {key: settings[key] for key in SHAPE}, "weights": weights}, temporary)
+    write_json(output / "training.json", summary)
+    shutil.rmtree(checkpoints)
+    return summary
+
+
+def _checkpoint_folder(folder: Path, settings: dict[str, Any]) -> Path:
+    """The folder of checkpoints, emptied unless it was made with the same settings."""
+    note = folder / "settings.json"
+    if folder.exists() and not (note.is_file() and read_json(note) == settings):
+        shutil.rmtree(folder)
+    if not note.is_file():
+        write_json(note, settings)
+    return folder
+
+
+def _write_curve(path: Path, history: list[dict[str, Any]], best_epoch: int) -> None:
+    lines = [",".join(CURVE_COLUMNS)]
+    for row in history:
+        values = {**row, "best": int(row["epoch"] == best_epoch)}
+        lines.append(
+            ",".join(
+                f"{values[column]:.6g}" if isinstance(values[column], float) else str(values[column])
+                for column in CURVE_COLUMNS
+            )
+        )
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _quiet() -> None:
+    """Keep Lightning's advice about workers, devices and loggers out of the logs: it does not apply here."""
+    for name in ("pytorch_lightning", "lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="pytorch_lightning")
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")

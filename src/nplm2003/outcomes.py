@@ -1,0 +1,216 @@
+"""What a study found: its rows, the evaluation of every run, and the published numbers beside them.
+
+Tables and figures read a study only through here, so that a row, its published line and its parts are matched in one
+place. A *run* is one row of the study with one seed.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nplm2003.errors import UserError
+from nplm2003.files import read_json
+from nplm2003.scoring import SPLITS
+
+NGRAM_KINDS = ("interpolated", "kneser-ney")
+
+# Section 4 of the paper: the size of the corpus behind each published table, by the name of the table's file.
+PUBLISHED_CORPORA: dict[str, dict[str, Any]] = {
+    "table1_brown": {
+        "corpus": "Brown",
+        "stream_tokens": 1_181_041,
+        "stream_types": 47_578,
+        "vocabulary_size": 16_383,
+        "tokens": {"train": 800_000, "valid": 200_000, "test": 181_041},
+    },
+    "table2_apnews": {
+        "corpus": "AP News",
+        "stream_tokens": 13_994_528 + 963_138 + 963_071,
+        "stream_types": 148_721,
+        "vocabulary_size": 17_964,
+        "tokens": {"train": 13_994_528, "valid": 963_138, "test": 963_071},
+    },
+}
+
+
+def gap_percent(ours: float, published: float | None) -> float | None:
+    """How far `ours` lies above (+) or below (-) the published value, in percent of it; None without one."""
+    return None if published is None else 100 * (ours / published - 1)
+
+
+@dataclass(frozen=True)
+class Published:
+    """One line of a published table: `name`, `order`, `classes` and a perplexity (or None) per split."""
+
+    name: str
+    order: int
+    classes: int | None
+    perplexity: Mapping[str, float | None]
+
+
+def read_published(path: Path | str) -> list[Published]:
+    """Read a published table (CSV with the columns model, order, train, valid, test and, where used, classes)."""
+    if not Path(path).is_file():
+        raise UserError(f"the published table {path} named by the study does not exist: correct `published`")
+    with Path(path).open(encoding="utf-8", newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    return [
+        Published(
+            name=line["model"],
+            order=int(line["order"]),
+            classes=int(line["classes"]) if line.get("classes") else None,
+            perplexity={split: float(line[split]) if line[split] else None for split in SPLITS},
+        )
+        for line in lines
+    ]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One row of the study with one seed: its settings, its evaluation and the published line it stands beside.
+
+    `folder` holds the model's files and its scores.
+    """
+
+    row: Mapping[str, Any]
+    seed: int
+    folder: Path
+    evaluation: Mapping[str, Any]
+    published: Published | None
+
+    @property
+    def model(self) -> str:
+        """The name of the row."""
+        return self.row["model"]
+
+    @property
+    def kind(self) -> str:
+        """network, interpolated, kneser-ney or mixture."""
+        return self.row["kind"]
+
+    def perplexity(self, split: str) -> float:
+        """The perplexity measured on `split`."""
+        return self.evaluation["perplexity"][split]
+
+    def published_perplexity(self, split: str) -> float | None:
+        """The published perplexity of `split`, None where the paper gives none."""
+        return None if self.published is None else self.published.perplexity[split]
+
+
+class Outcomes:
+    """A study and everything measured in it.
+
+    `study_file` is the `study.json` of the workflow. `results` is the folder of the corpus (`results/<corpus>`); the
+    folder of the study's vocabulary policy inside it is accepted too, since all rows are in that one.
+
+    Attributes: `study`, the resolved configuration; `corpus_folder`; `folder`, that of the study's policy.
+    """
+
+    def __init__(self, study_file: Path | str, results: Path | str) -> None:
+        if not Path(study_file).is_file():
+            raise UserError(f"{study_file} does not exist: name the study.json that the workflow writes")
+        self.study: dict[str, Any] = read_json(study_file)
+        given = Path(results)
+        inside = given.resolve().name == self.policy
+        self.corpus_folder = given.parent if inside else given
+        self.folder = given if inside else given / self.policy
+        self._published: list[Published] | None = None
+        self._runs: dict[tuple[str, int], Run] = {}
+
+    @property
+    def policy(self) -> str:
+        """The vocabulary policy of the rows."""
+        return self.study["policy"]
+
+    @property
+    def published(self) -> list[Published]:
+        """The published table, line by line; empty for a corpus that has none."""
+        if self._published is None:
+            path = self.study["published"]
+            self._published = read_published(path) if path else []
+        return self._published
+
+    @property
+    def published_corpus(self) -> dict[str, Any] | None:
+        """Size of the corpus behind the published table, None where there is no such table."""
+        path = self.study["published"]
+        return PUBLISHED_CORPORA.get(Path(path).stem) if path else None
+
+    def statistics(self, policy: str) -> dict[str, Any]:
+        """The statistics (`corpus.json`) of the corpus under a vocabulary policy."""
+        path = self.corpus_folder / policy / "tokens" / "corpus.json"
+        if not path.is_file():
+            raise UserError(f"{path} does not exist: build the tokens of the vocabulary policy {policy} first")
+        return read_json(path)
+
+    def published_line(self, row: Mapping[str, Any]) -> Published | None:
+        """The line of the published table that `row` is compared with: same name, order and number of classes."""
+        if not self.published or not row["published"]:
+            return None
+        key = (row["published"], row["order"], row.get("classes"))
+        for line in self.published:
+            if (line.name, line.order, line.classes) == key:
+                return line
+        raise UserError(
+            f"the row {row['model']} names the published model {row['published']!r} with order {row['order']}, which "
+            f"{self.study['published']} does not have: correct `published` in the row, or leave it empty"
+        )
+
+    def not_run(self) -> list[Published]:
+        """The published lines that no row of the study stands beside."""
+        taken = [self.published_line(row) for row in self.study["rows"]]
+        return [line for line in self.published if line not in taken]
+
+    def row(self, model: str) -> dict[str, Any]:
+        """The row of that name."""
+        for row in self.study["rows"]:
+            if row["model"] == model:
+                return row
+        names = ", ".join(row["model"] for row in self.study["rows"])
+        raise UserError(f"the study has no row {model}: name one of {names}")
+
+    def evaluation(self, policy: str, model: str, seed: int) -> dict[str, Any]:
+        """Read one evaluation; it must belong to the tokens that now lie in the folder of the policy."""
+        path = self.corpus_folder / policy / model / f"seed{seed}" / "evaluation.json"
+        if not path.is_file():
+            raise UserError(f"{path} does not exist: score and evaluate {model} with seed {seed} first")
+        evaluation = read_json(path)
+        if evaluation["vocabulary"] != self.statistics(policy)["fingerprint"]:
+            raise UserError(f"{path} was measured on other tokens than those of {policy} now: evaluate {model} again")
+        return evaluation
+
+    def run(self, row: Mapping[str, Any], seed: int) -> Run:
+        """One row with one seed."""
+        key = (row["model"], seed)
+        if key not in self._runs:
+            self._runs[key] = Run(
+                row=row,
+                seed=seed,
+                folder=self.folder / row["model"] / f"seed{seed}",
+                evaluation=self.evaluation(self.policy, row["model"], seed),
+                published=self.published_line(row),
+            )
+        return self._runs[key]
+
+    def runs(self, *kinds: str) -> list[Run]:
+        """All runs, in the order of the study; only those of the given kinds where any are named."""
+        return [
+            self.run(row, seed)
+            for row in self.study["rows"]
+            if not kinds or row["kind"] in kinds
+            for seed in row["seeds"]
+        ]
+
+    def parts(self, mixture: Run) -> list[Run]:
+        """The runs a mixture is made of: those of its own seed, or the only one of a model that draws nothing."""
+        rows = [self.row(model) for model in mixture.row["components"]]
+        return [self.run(row, mixture.seed if mixture.seed in row["seeds"] else row["seeds"][0]) for row in rows]
+
+    def best(self, *kinds: str) -> Run | None:
+        """The run of these kinds with the lowest *validation* perplexity (test is never used to choose)."""
+        runs = self.runs(*kinds)
+        return min(runs, key=lambda run: run.perplexity("valid")) if runs else None

@@ -1,0 +1,43 @@
+"""The write-up: typst typesets `paper/main.typ`, which reads every number from the folder of the results."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nplm2003.errors import UserError
+from nplm2003.figures import FIGURES
+from nplm2003.files import whole
+
+# What the text reads, inside results/CORPUS.
+TABLES = ("table1", "policies", "targets", "departures", "neighbours", "timings")
+NEEDED = ("study.json", *(f"tables/{name}.csv" for name in TABLES), *(f"figures/{name}.svg" for name in FIGURES))
+
+
+def write_paper(results: Path | str, source: Path | str, output: Path | str) -> None:
+    """Typeset `source` with the numbers in `results` (the folder of a corpus) as the PDF `output`.
+
+    The same results give the same bytes: no date, and only the fonts that typst carries.
+    """
+    import typst
+
+    results, source = Path(results).resolve(), Path(source).resolve()
+    for path in (source, *(results / name for name in NEEDED)):
+        if not path.is_file():
+            raise UserError(f"the write-up needs {path}, which does not exist: make it first")
+    # Typst reads nothing outside its root, and takes paths from there.
+    root = Path(os.path.commonpath([source.parent, results]))
+    try:
+        content = typst.compile(
+            str(source),
+            root=str(root),
+            format="pdf",
+            ignore_system_fonts=True,
+            timestamp=0,
+            sys_inputs={"results": f"/{results.relative_to(root).as_posix()}"},
+        )
+    except typst.TypstError as error:
+        raise UserError(f"{source} cannot be typeset: {' '.join(str(error).split())}") from error
+    assert isinstance(content, bytes)  # one document, not one file per page
+    with whole(output) as temporary:
+        temporary.write_bytes(content)

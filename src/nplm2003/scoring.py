@@ -1,0 +1,110 @@
+"""The score file: where every language model of the study ends.
+
+A *score* is the natural-log probability a model gives one token of a split in its context. For every model and seed
+there is one folder with
+
+- `train.npy`, `valid.npy`, `test.npy`: `float32`, one value per token of the split, in stream order;
+- `scores.json`: which model and seed this is, the fingerprint of the vocabulary, the number of tokens of each split,
+  and the provenance (commit, configuration, versions) of the run that made it.
+
+Every model scores exactly the same tokens: every token of every split, the context reaching back over the split
+boundary. Only the first tokens of train have a shorter history (each model documents what stands there).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nplm2003.errors import UserError
+from nplm2003.files import read_json, write_array, write_json
+
+SPLITS = ("train", "valid", "test")
+FORMAT = 1
+
+
+class Scores:
+    """The scores of one model on the three splits, opened read-only and memory-mapped.
+
+    Attributes: `folder`; `metadata`, the content of `scores.json`; `vocabulary`, the fingerprint of the vocabulary.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        path = self.folder / "scores.json"
+        if not path.is_file():
+            raise UserError(f"{self.folder} holds no scores.json: name the scores folder of a model that was scored")
+        self.metadata: dict[str, Any] = read_json(path)
+        if self.metadata.get("format") != FORMAT:
+            raise UserError(f"{path}: score format {self.metadata.get('format')!r} is not {FORMAT}; score it again")
+        self.vocabulary: str = self.metadata["vocabulary"]
+
+    @property
+    def model(self) -> str:
+        """The name of the model, as in the configuration."""
+        return self.metadata["model"]
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run; 0 for models that draw nothing."""
+        return self.metadata["seed"]
+
+    def __getitem__(self, split: str) -> np.ndarray:
+        """Natural-log probabilities of `split`: float32, shape (tokens,)."""
+        path = self.folder / f"{split}.npy"
+        scores = np.load(path, mmap_mode="r", allow_pickle=False)
+        if scores.shape != (self.metadata["tokens"][split],):
+            raise UserError(
+                f"{path} holds {scores.shape} scores, its scores.json says {self.metadata['tokens'][split]}"
+            )
+        return scores
+
+
+def write_scores(
+    folder: Path | str,
+    scores: Mapping[str, np.ndarray],
+    *,
+    model: str,
+    seed: int,
+    vocabulary: str,
+    provenance: Mapping[str, Any],
+) -> None:
+    """Write the scores of one model; `scores.json` comes last, so a folder that has it is complete.
+
+    `scores` maps each of the three splits to natural-log probabilities, shape (tokens,). A score that is not finite
+    or above 0 is a bug in the model that made it and is refused.
+    """
+    for split in SPLITS:
+        values = np.asarray(scores[split])
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise ValueError(f"{model}, {split}: scores must be finite and one per token")
+        if values.size and values.max() > 1e-4:  # float32 rounding of log 1, no more
+            raise ValueError(f"{model}, {split}: a log-probability above 0 ({values.max():.3g})")
+    for split in SPLITS:
+        write_array(Path(folder) / f"{split}.npy", np.minimum(scores[split], 0).astype(np.float32))
+    write_json(
+        Path(folder) / "scores.json",
+        {
+            "format": FORMAT,
+            "model": model,
+            "seed": seed,
+            "vocabulary": vocabulary,
+            "tokens": {split: len(scores[split]) for split in SPLITS},
+            "provenance": dict(provenance),
+        },
+    )
+
+
+def require_same_tokens(*all_scores: Scores) -> None:
+    """Refuse to compare or mix models that did not score the same tokens of the same vocabulary."""
+    first = all_scores[0]
+    for other in all_scores[1:]:
+        if other.vocabulary != first.vocabulary or other.metadata["tokens"] != first.metadata["tokens"]:
+            raise UserError(
+                f"{first.folder} and {other.folder} were scored on different vocabularies or splits "
+                f"({first.vocabulary[:12]}, {first.metadata['tokens']} against {other.vocabulary[:12]}, "
+                f"{other.metadata['tokens']}): they cannot be compared or mixed; use one vocabulary policy"
+            )

@@ -1,0 +1,209 @@
+"""The study: a configuration and its four tables of rows, checked and resolved.
+
+`resolve` turns what the user wrote into one plain object (`study.json`) that the rules, the tables and the figures all
+read. Whatever is wrong with it is said in one line, before anything runs.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from nplm2003.errors import UserError
+
+TABLES = ("policies", "networks", "ngrams", "mixtures")
+# KenLM is compiled for orders up to 6 (KENLM_MAX_ORDER); a higher one needs a build of one's own.
+MAX_NGRAM_ORDER = 6
+# The n-gram rows whose perplexity is compared across vocabulary policies: (kind, order).
+POLICY_NGRAMS = (("interpolated", 3), ("kneser-ney", 3), ("kneser-ney", 5))
+
+
+def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """Check `configuration` and the tables it names; return the study as plain JSON values.
+
+    Tables are looked for from the working directory first, then from `root`, the folder of the Snakefile, which also
+    holds the schemas. Raises UserError, with one line that names the file, the row and the key.
+    """
+    schemas = root / "workflow" / "schemas"
+    _check(configuration, _load(schemas / "config.schema.yaml"), "the configuration")
+    _check_corpus(configuration["corpus"])
+    row_schemas = _load(schemas / "rows.schema.yaml")
+    tables = {table: _read_rows(configuration[table], table, row_schemas, root) for table in TABLES}
+
+    policies = tables["policies"]
+    _refuse_duplicates("policy", policies, configuration["policies"])
+    names = [row["policy"] for row in policies]
+    if configuration["policy"] not in names:
+        raise UserError(
+            f"the configuration: policy {configuration['policy']!r} is no row of {configuration['policies']}; "
+            f"it has {', '.join(names)}"
+        )
+    published = configuration["published"]
+    return {
+        "name": configuration["name"],
+        "title": configuration["title"],
+        "corpus": dict(configuration["corpus"]),
+        "policy": configuration["policy"],
+        "policies": policies,
+        "published": None if published is None else str(_find(published, "published", root)),
+        "rows": _rows(configuration, tables),
+        "policy_models": [row["model"] for row in tables["ngrams"] if (row["kind"], row["order"]) in POLICY_NGRAMS],
+        "presets": {name: dict(preset) for name, preset in configuration["presets"].items()},
+        "seeds": list(configuration["seeds"]),
+        "threads": configuration["threads"],
+    }
+
+
+def find_row(study: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """The row of `model`."""
+    for row in study["rows"]:
+        if row["model"] == model:
+            return dict(row)
+    raise KeyError(model)
+
+
+def _rows(configuration: Mapping[str, Any], tables: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """All models of the study in the order of the paper's tables: networks and their mixtures first, then n-grams."""
+    presets, seeds = configuration["presets"], list(configuration["seeds"])
+    empty = {"order": None, "classes": None, "hidden": None, "features": None, "direct": None, "preset": None}
+    networks, ngrams = [], []
+    for row in tables["networks"]:
+        where = f"{configuration['networks']}, row {row['model']}"
+        if row["preset"] not in presets:
+            raise UserError(f"{where}: no preset {row['preset']!r}; the configuration has {', '.join(sorted(presets))}")
+        if row["hidden"] == 0 and not row["direct"]:
+            raise UserError(f"{where}: with hidden 0 and direct no, the output ignores the context; change one of them")
+        networks.append({**empty, **row, "kind": "network", "seeds": seeds})
+    for row in tables["ngrams"]:
+        where = f"{configuration['ngrams']}, row {row['model']}"
+        if row["order"] > MAX_NGRAM_ORDER:
+            raise UserError(
+                f"{where}: order {row['order']} is above {MAX_NGRAM_ORDER}, the highest that KenLM is compiled for; "
+                "use a lower one"
+            )
+        if row["kind"] == "interpolated" and row["order"] != 3:
+            raise UserError(f"{where}: the interpolated model of the paper is a trigram; set order to 3")
+        ngrams.append({**empty, **row, "seeds": [0]})
+    models = {row["model"]: row for row in networks + ngrams}
+    mixtures = []
+    for row in tables["mixtures"]:
+        components = row["components"].split(",")
+        for component in components:
+            if component not in models:
+                raise UserError(
+                    f"{configuration['mixtures']}, row {row['model']}: component {component!r} is no network or n-gram "
+                    f"row; there are {', '.join(models)}"
+                )
+        # A mixture is described by its network, as in the paper's table (MLP2 has the shape of MLP1).
+        nets = [models[component] for component in components if models[component]["kind"] == "network"]
+        first = nets[0] if nets else {**empty, "order": max(models[c]["order"] for c in components)}
+        shape = {key: first[key] for key in empty}
+        seeds_of = seeds if nets else [0]
+        mixtures.append({**shape, **row, "components": components, "kind": "mixture", "seeds": seeds_of})
+    for table, rows in (("networks", networks), ("ngrams", ngrams), ("mixtures", mixtures)):
+        _refuse_duplicates("model", rows, configuration[table])
+    _refuse_duplicates("model", networks + ngrams + mixtures, "the tables of rows together")
+    return _interleave(networks, mixtures) + ngrams
+
+
+def _interleave(networks: list[dict[str, Any]], mixtures: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every network followed by the mixtures it comes first in; mixtures without a network at the end."""
+    rows, left = [], list(mixtures)
+    for network in networks:
+        rows.append(network)
+        mine = [row for row in left if network["model"] in row["components"]]
+        rows += mine
+        left = [row for row in left if row not in mine]
+    return rows + left
+
+
+def _read_rows(name: str, table: str, schemas: Mapping[str, Any], root: Path) -> list[dict[str, Any]]:
+    """Read one tab-separated table, give its cells their types and check every row."""
+    path = _find(name, table, root)
+    schema = {"$ref": f"#/$defs/{table}", **schemas}
+    columns = list(schemas["$defs"][table]["properties"])
+    with path.open(encoding="utf-8", newline="") as stream:
+        lines = [line for line in csv.reader(stream, delimiter="\t") if line and not line[0].startswith("#")]
+    if not lines:
+        raise UserError(f"{name} is empty: its first line must be {' '.join(columns)}, separated by tabs")
+    header, *body = lines
+    if sorted(header) != sorted(columns):
+        unknown = [column for column in header if column not in columns]
+        missing = [column for column in columns if column not in header]
+        said = [f"unknown column {unknown[0]!r}"] * bool(unknown) + [f"no column {missing[0]!r}"] * bool(missing)
+        raise UserError(f"{name}: {' and '.join(said or ['a column twice'])}; the columns are {', '.join(columns)}")
+    rows = []
+    for line in body:
+        if len(line) != len(header):
+            raise UserError(
+                f"{name}, row {line[0]}: {len(line)} cells for {len(header)} columns; separate them by tabs"
+            )
+        row = {column: _typed(cell) for column, cell in zip(header, line, strict=True)}
+        _check(row, schema, f"{name}, row {line[0]}")
+        rows.append(row)
+    return rows
+
+
+def _typed(cell: str) -> str | int | bool | None:
+    """A cell's value: yes/no, a whole number, nothing, or text."""
+    cell = cell.strip()
+    if cell in ("yes", "no"):
+        return cell == "yes"
+    if cell == "":
+        return None
+    return int(cell) if cell.lstrip("-").isdecimal() else cell
+
+
+def _check(instance: Any, schema: Mapping[str, Any], where: str) -> None:
+    """Raise UserError with the one line that helps most where `instance` does not follow `schema`."""
+    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(instance))
+    if error is None:
+        return
+    key = ".".join(str(part) for part in error.absolute_path)
+    if error.validator == "additionalProperties":
+        allowed = list(error.schema["properties"])
+        unknown = sorted(set(error.instance) - set(allowed))[0]
+        place = f"{key}.{unknown}" if key else unknown
+        raise UserError(f"{where}: unknown key {place!r}; known here: {', '.join(allowed)}")
+    at = f"{where}: {key}" if key else where
+    raise UserError(f"{at}: {error.message}")
+
+
+def _check_corpus(corpus: Mapping[str, Any]) -> None:
+    """What the schema cannot say of the corpus: which keys go with which source."""
+    parts = [key for key in ("train_file", "valid_file", "test_file") if corpus.get(key)]
+    where = "the configuration: corpus"
+    if corpus["source"] != "text":
+        extra = [*parts, *(key for key in ("file", "tokenizer") if corpus.get(key))]
+        if extra:
+            raise UserError(f"{where}.{extra[0]} is only for source: text; this source is {corpus['source']}")
+    elif parts and (len(parts) < 3 or corpus.get("file")):
+        raise UserError(f"{where}: give either file, or all of train_file, valid_file and test_file")
+    elif not parts and not corpus.get("file"):
+        raise UserError(f"{where}: source text needs file, or train_file, valid_file and test_file")
+    if not parts and not corpus.get("split"):
+        raise UserError(f"{where}.split is missing: say how many tokens, or which share, train and valid get")
+
+
+def _refuse_duplicates(key: str, rows: list[dict[str, Any]], where: str) -> None:
+    seen = set()
+    for row in rows:
+        if row[key] in seen:
+            raise UserError(f"{where}: {key} {row[key]!r} stands there twice; every row needs a name of its own")
+        seen.add(row[key])
+
+
+def _find(name: str, key: str, root: Path) -> Path:
+    for path in (Path(name), root / name):
+        if path.is_file():
+            return path
+    raise UserError(f"the configuration: {key}: there is no file {name}")
+
+
+def _load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))

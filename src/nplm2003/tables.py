@@ -1,0 +1,363 @@
+"""The tables of the study, each as records for CSV and as tables for readers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nplm2003.departures import DEPARTURES, departures_of
+from nplm2003.errors import UserError
+from nplm2003.files import write_text
+from nplm2003.formats import Column, Table, to_csv, write_table
+from nplm2003.neighbours import ENOUGH, neighbour_records
+from nplm2003.outcomes import Outcomes, Published, Run, gap_percent
+from nplm2003.scoring import SPLITS
+from nplm2003.targets import target_records
+
+TARGET_COLUMNS = (
+    Column("target", "target"),
+    Column("model", "model"),
+    Column("seed", "seed", digits=0),
+    Column("split", "split"),
+    Column("threshold", "threshold"),
+    Column("measured", "measured"),
+    Column("met", "met"),
+)
+DEPARTURE_COLUMNS = tuple(Column(key, key) for key in ("departure", "kind", "title", "explanation", "rows"))
+NEIGHBOUR_COLUMNS = (
+    Column("word", "word"),
+    Column("train_count", "in train", digits=0),
+    Column("neighbours", "nearest words (cosine)"),
+)
+TIMING_FIELDS = ("rule", "wildcards", "seconds", "max_rss_mb")
+ROW_COLUMNS = (
+    Column("model", "model"),
+    Column("order", "n", digits=0),
+    Column("classes", "c", digits=0),
+    Column("hidden", "h", digits=0),
+    Column("features", "m", digits=0),
+    Column("direct", "direct"),
+    Column("mix", "mix"),
+    Column("preset", "preset"),
+    Column("seed", "seed", digits=0),
+    Column("train", "train", digits=1),
+    Column("valid", "valid.", digits=1),
+    Column("test", "test", digits=1),
+    Column("paper_train", "paper train", digits=0),
+    Column("paper_valid", "paper valid.", digits=0),
+    Column("paper_test", "paper test", digits=0),
+    Column("gap_valid_percent", "gap valid. %", digits=1, signed=True),
+    Column("gap_test_percent", "gap test %", digits=1, signed=True),
+    Column("test_seen", "test, seen words", digits=1),
+    Column("test_unseen", "test, unseen words", digits=0),
+    Column("departures", "departures"),
+)
+
+
+def _yes_no(value: bool | None) -> str | None:
+    return None if value is None else "yes" if value else "no"
+
+
+def _commit(run: Run) -> str | None:
+    """The commit that scored a run, with a + where the source had uncommitted edits."""
+    provenance = run.evaluation["provenance"]
+    commit = provenance.get("commit")
+    return commit and commit[:12] + ("+" if provenance.get("modified") else "")
+
+
+def row_records(outcomes: Outcomes) -> list[dict[str, Any]]:
+    """One record per row and seed: settings, perplexities, published perplexities, gaps and what stands beside them.
+
+    `merged_percent` is the share of test tokens that are the merged symbol; `test_seen` and `test_unseen` are the
+    perplexities of test tokens whose word occurs / never occurs in train.
+    """
+    statistics = outcomes.statistics(outcomes.policy)
+    records = []
+    for run in outcomes.runs():
+        row = run.row
+        records.append(
+            {
+                "model": run.model,
+                "order": row["order"],
+                "classes": row.get("classes"),
+                "hidden": row.get("hidden"),
+                "features": row.get("features"),
+                "direct": _yes_no(row.get("direct")),
+                "mix": _yes_no(run.kind == "mixture"),
+                "preset": row.get("preset"),
+                "seed": run.seed,
+                "vocabulary policy": outcomes.policy,
+                **{split: run.perplexity(split) for split in SPLITS},
+                **{f"paper_{split}": run.published_perplexity(split) for split in SPLITS},
+                "gap_valid_percent": gap_percent(run.perplexity("valid"), run.published_perplexity("valid")),
+                "gap_test_percent": gap_percent(run.perplexity("test"), run.published_perplexity("test")),
+                "vocabulary_size": statistics["vocabulary_size"],
+                "merged_percent": 100 * statistics["merged_share"]["test"],
+                "tokens_valid": run.evaluation["tokens"]["valid"],
+                "tokens_test": run.evaluation["tokens"]["test"],
+                "test_seen": run.evaluation["seen"]["test"],
+                "test_unseen": run.evaluation["unseen"]["test"],
+                "departures": " ".join(departure.name for departure in departures_of(outcomes.study, row)),
+                "commit": _commit(run),
+            }
+        )
+    return records
+
+
+def vocabulary_note(outcomes: Outcomes) -> str:
+    """The sentence that stands under every table of perplexities: vocabulary, merged share and tokens scored."""
+    statistics = outcomes.statistics(outcomes.policy)
+    tokens, merged, unseen = statistics["tokens"], statistics["merged_share"], statistics["unseen_share"]
+    return (
+        f"Perplexities over {tokens['train']:,} train, {tokens['valid']:,} validation and {tokens['test']:,} test "
+        f"tokens, every token scored once. Vocabulary policy {outcomes.policy}: |V| = "
+        f"{statistics['vocabulary_size']:,}, the merged symbol included; merged tokens: {100 * merged['train']:.1f} % "
+        f"of train, {100 * merged['valid']:.1f} % of validation, {100 * merged['test']:.1f} % of test; words that "
+        f"never occur in train: {100 * unseen['test']:.1f} % of test tokens."
+    )
+
+
+def _listed(lines: Sequence[Published]) -> str:
+    """Published lines in words, those that differ in the number of classes only taken together."""
+    together: dict[str, list[int]] = {}
+    for line in lines:
+        name = line.name if line.name.startswith("MLP") else f"{line.name} n = {line.order}"
+        together.setdefault(name, []).extend([] if line.classes is None else [line.classes])
+    return "; ".join(
+        f"{name} (c = {', '.join(map(str, classes))})" if classes else name for name, classes in together.items()
+    )
+
+
+def _short(numbers: Sequence[int]) -> str:
+    """Numbers of departures, runs of three and more written as D3-D5."""
+    pieces: list[list[int]] = []
+    for number in numbers:
+        if pieces and pieces[-1][-1] == number - 1:
+            pieces[-1].append(number)
+        else:
+            pieces.append([number])
+    return " ".join(
+        f"D{piece[0]}-D{piece[-1]}" if len(piece) > 2 else " ".join(f"D{number}" for number in piece)
+        for piece in pieces
+    )
+
+
+def _used(columns: Sequence[Column], records: Sequence[dict[str, Any]]) -> list[Column]:
+    """The columns that have a value in some record: a study without published numbers shows none of theirs."""
+    return [column for column in columns if any(column.text(record) for record in records)]
+
+
+def tabulate_rows(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write the main table (Table 1 of the paper for Brown): STEM.csv, .md, .tex and .html."""
+    study = outcomes.study
+    records = row_records(outcomes)
+    numbers = {row["model"]: [departure.number for departure in departures_of(study, row)] for row in study["rows"]}
+    common = set.intersection(*(set(each) for each in numbers.values()))
+    shown = [
+        {**record, "departures": _short([n for n in numbers[record["model"]] if n not in common])} for record in records
+    ]
+    columns = _used(ROW_COLUMNS, shown)
+    notes = [
+        "n: order, the predicted word included; c: number of word classes; h: hidden units; m: features per word; "
+        "direct: connections from the features to the output; mix: mixed with another model, in the paper the "
+        f"interpolated trigram. Departures from the paper are numbered in their own table; all rows: "
+        f"{_short(sorted(common)) or 'none'}.",
+        vocabulary_note(outcomes),
+    ]
+    if all(len(row["seeds"]) == 1 for row in study["rows"]):
+        columns = [column for column in columns if column.key != "seed"]
+        notes.append("One run of each row: the spread between random starts is not measured.")
+    if not_run := outcomes.not_run():
+        notes.append(f"Published rows that this study does not run: {_listed(not_run)}.")
+    table = Table(f"{study['title']}: perplexities", columns, shown, notes)
+    write_table(stem, list(records[0]), records, [table])
+
+
+def policy_records(outcomes: Outcomes) -> list[dict[str, Any]]:
+    """One record per vocabulary policy: its settings, the corpus statistics under it, and the n-gram perplexities.
+
+    The record of the paper comes first where the study has a published table; `default` marks the study's policy. Per
+    n-gram model there are `<model> valid`, `<model> test` and, in percent of the published ones, their gaps.
+    """
+    rows = [outcomes.row(model) for model in outcomes.study["policy_models"]]
+    settings = ("count_on", "cut", "size", "lowercase", "marks", "split_clitics")
+    counts = ("stream_tokens", "stream_types", "vocabulary_size", "merged_types", "unseen_types")
+    shares = (("merged", ("train", "valid", "test")), ("unseen", ("valid", "test")))
+    records: list[dict[str, Any]] = []
+    for policy in outcomes.study["policies"]:
+        name = policy["policy"]
+        statistics = outcomes.statistics(name)
+        record: dict[str, Any] = {
+            "policy": name,
+            "default": _yes_no(name == outcomes.policy),
+            **{key: _yes_no(policy[key]) if isinstance(policy[key], bool) else policy[key] for key in settings},
+            **{key: statistics[key] for key in counts},
+            **{f"{kind}_{s}_percent": 100 * statistics[f"{kind}_share"][s] for kind, splits in shares for s in splits},
+        }
+        for row in rows:
+            evaluation = outcomes.evaluation(name, row["model"], row["seeds"][0])
+            line = outcomes.published_line(row)
+            for split in ("valid", "test"):
+                ours = evaluation["perplexity"][split]
+                published = None if line is None else line.perplexity[split]
+                record[f"{row['model']} {split}"] = ours
+                record[f"{row['model']} gap_{split}_percent"] = gap_percent(ours, published)
+        record.update({key: statistics[key] for key in ("source", "licence", "checksum")})
+        records.append(record)
+    if corpus := outcomes.published_corpus:
+        paper: dict[str, Any] = dict.fromkeys(records[0])
+        paper["policy"] = f"paper ({corpus['corpus']})"
+        paper.update({key: corpus[key] for key in counts[:3]})
+        for row in rows:
+            if line := outcomes.published_line(row):
+                paper.update({f"{row['model']} {split}": line.perplexity[split] for split in ("valid", "test")})
+        records.insert(0, paper)
+    return records
+
+
+def tabulate_policies(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write the comparison of vocabulary policies: STEM.csv, .md, .tex and .html."""
+    records = policy_records(outcomes)
+    names = [Column("policy", "policy"), Column("default", "default")]
+    statistics = [
+        Column("count_on", "counted on"),
+        Column("cut", "cut by"),
+        Column("size", "cut at", digits=0),
+        Column("lowercase", "lower case"),
+        Column("marks", "marks"),
+        Column("split_clitics", "clitics split"),
+        Column("stream_tokens", "tokens", digits=0),
+        Column("stream_types", "types", digits=0),
+        Column("vocabulary_size", "|V|", digits=0),
+        *(Column(f"merged_{split}_percent", f"merged {split} %", digits=1) for split in SPLITS),
+        Column("unseen_types", "types not in train", digits=0),
+        Column("unseen_test_percent", "their share of test %", digits=1),
+    ]
+    sizes = [Column("vocabulary_size", "|V|", digits=0), Column("merged_test_percent", "merged test %", digits=1)]
+    models = outcomes.study["policy_models"]
+    perplexities = [
+        column
+        for model in models
+        for split in ("valid", "test")
+        for column in (
+            Column(f"{model} {split}", f"{model} {split}", digits=1),
+            Column(f"{model} gap_{split}_percent", "gap %", digits=1, signed=True),
+        )
+    ]
+    title = outcomes.study["title"]
+    licence = records[-1]["licence"].rstrip(".")
+    notes = [
+        "cut by frequency: words seen more often than this are kept; by rank: |V|, the merged symbol included.",
+        f"Licence of the text: {licence}. SHA-256 of what was read: {records[-1]['checksum']}.",
+    ]
+    tables = [
+        Table(f"{title}: the corpus under each policy", _used(names + statistics, records), records, notes),
+        Table(
+            f"{title}: n-gram perplexities under each policy",
+            _used(names + sizes + perplexities, records),
+            records,
+            ["Perplexities over different vocabularies are not comparable: what |V| merges is easier to predict."],
+        ),
+    ]
+    write_table(stem, list(records[0]), records, tables)
+
+
+def tabulate_targets(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write what the study set out to reach and whether it did: STEM.csv, .md, .tex and .html."""
+    records = target_records(outcomes)
+    met = sum(record["met"] == "yes" for record in records)
+    note = f"{met} of {len(records)} targets met. The thresholds were fixed before the runs."
+    table = Table(f"{outcomes.study['title']}: targets", TARGET_COLUMNS, records, [note])
+    write_table(stem, [column.key for column in TARGET_COLUMNS], records, [table])
+
+
+def departure_records(study: dict[str, Any]) -> list[dict[str, Any]]:
+    """One record per departure that some row of the study makes, with the rows it applies to.
+
+    A mixture has those of its parts, so it is not named.
+    """
+    single = [row for row in study["rows"] if row["kind"] != "mixture"]
+    everywhere = {
+        "all rows": [row["model"] for row in single],
+        "all networks": [row["model"] for row in single if row["kind"] == "network"],
+    }
+    records = []
+    for departure in DEPARTURES:
+        models = [row["model"] for row in single if departure in departures_of(study, row)]
+        if models:
+            names = next((name for name, those in everywhere.items() if those == models), " ".join(models))
+            records.append(
+                {
+                    "departure": departure.name,
+                    "kind": departure.kind,
+                    "title": departure.title,
+                    "explanation": departure.explanation,
+                    "rows": names,
+                }
+            )
+    return records
+
+
+def tabulate_departures(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write the numbered departures from the paper: STEM.csv, .md, .tex and .html. Needs no result."""
+    study = outcomes.study
+    records = departure_records(study)
+    note = "different: the paper does something else; open: the paper does not say. A mixture has those of its parts."
+    table = Table(f"{study['title']}: departures from the paper", DEPARTURE_COLUMNS, records, [note])
+    write_table(stem, [column.key for column in DEPARTURE_COLUMNS], records, [table])
+
+
+def tabulate_neighbours(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write the nearest neighbours of a dozen words in the feature space: STEM.csv, .md, .tex and .html."""
+    run, records = neighbour_records(outcomes)
+    if run is None:
+        note = "This study trains no network: there are no word features."
+    else:
+        note = (
+            f"Features C of {run.model}, seed {run.seed}: the network that is best on validation. Cosine between "
+            f"features taken from their mean; neighbours occur at least {ENOUGH} times in train."
+        )
+    table = Table(f"{outcomes.study['title']}: nearest neighbours of words", NEIGHBOUR_COLUMNS, records, [note])
+    write_table(stem, [column.key for column in NEIGHBOUR_COLUMNS], records, [table])
+
+
+TABLES = {
+    "rows": tabulate_rows,
+    "policies": tabulate_policies,
+    "targets": tabulate_targets,
+    "departures": tabulate_departures,
+    "neighbours": tabulate_neighbours,
+}
+
+
+def timing_records(folder: Path | str) -> list[dict[str, Any]]:
+    """One record per job: `rule`, `wildcards`, `seconds` (wall clock) and `max_rss_mb`.
+
+    `folder` holds Snakemake's benchmark files as RULE/WILDCARDS.tsv. Jobs too short to be sampled have no memory.
+    """
+    records = []
+    for path in sorted(Path(folder).glob("*/*.tsv")):
+        with path.open(encoding="utf-8", newline="") as stream:
+            lines = list(csv.DictReader(stream, delimiter="\t"))
+        if not lines or "s" not in lines[0]:
+            raise UserError(f"{path} is not a benchmark file of Snakemake (no column `s`): delete it and run the rule")
+        for line in lines:
+            memory = line.get("max_rss") or ""
+            records.append(
+                {
+                    "rule": path.parent.name,
+                    "wildcards": path.stem,
+                    "seconds": float(line["s"]),
+                    "max_rss_mb": float(memory) if memory[:1].isdigit() else None,
+                }
+            )
+    if not records:
+        raise UserError(f"{folder} holds no benchmark files RULE/WILDCARDS.tsv: run the workflow first")
+    return records
+
+
+def tabulate_timings(folder: Path | str, output: Path | str) -> None:
+    """Write the time and memory of every job to one CSV file."""
+    write_text(output, to_csv(TIMING_FIELDS, timing_records(folder)))

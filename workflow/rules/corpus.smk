@@ -1,0 +1,45 @@
+"""Raw corpus to token ids on disk."""
+
+
+rule fetch_corpus:
+    """Bring the Brown corpus: from the public address, or from a mirror, a folder or a file (config key `mirror`).
+
+    Its size and checksum are pinned, so neither the code nor the mirror is a reason to fetch it again; the mirror
+    travels in the environment (common.smk). Standard error is left alone for the progress bar.
+    """
+    output:
+        BROWN,
+    benchmark:
+        f"{BENCHMARKS}/fetch_corpus/all.tsv"
+    resources:
+        mem_mb=500,
+        runtime=30,
+    message:
+        "Fetching the Brown corpus"
+    shell:
+        "python -m nplm2003 fetch --corpus brown --output {output:q}"
+
+
+rule build_tokens:
+    """The vocabulary of one policy and the three splits as memory-mapped arrays."""
+    input:
+        corpus_files,
+        code=modules("vocabulary", "corpora/__init__", f"corpora/{CORPUS['source']}"),
+    output:
+        multiext(
+            f"{RESULTS}/{{policy}}/tokens/", "train.npy", "valid.npy", "test.npy", "vocabulary.tsv", "corpus.json"
+        ),
+    log:
+        f"{LOGS}/build_tokens/{{policy}}.log",
+    benchmark:
+        f"{BENCHMARKS}/build_tokens/{{policy}}.tsv"
+    params:
+        corpus=corpus_options,
+        folder=subpath(output[0], parent=True),
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    message:
+        "Building the vocabulary and token ids of policy {wildcards.policy}"
+    shell:
+        "python -m nplm2003 build-tokens {params.corpus} --output {params.folder:q} > {log:q} 2>&1"

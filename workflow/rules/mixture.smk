@@ -1,0 +1,33 @@
+"""Mixtures of any two or more models (end of section 2): they read score files and nothing else."""
+
+
+rule mix_scores:
+    input:
+        rules.build_tokens.output,
+        components=lambda wildcards: [f for folder in component_folders(wildcards) for f in scores_of(folder)],
+        code=modules("mixture", "em", "scoring"),
+    output:
+        scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/scores"),
+        weights=f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/weights.json",
+    wildcard_constraints:
+        model=any_of(models_of("mixture")),
+    log:
+        f"{LOGS}/mix_scores/{{policy}},{{model}},{{seed}}.log",
+    benchmark:
+        f"{BENCHMARKS}/mix_scores/{{policy}},{{model}},{{seed}}.tsv"
+    params:
+        components=lambda wildcards: " ".join(
+            options(component=folder) for folder in component_folders(wildcards)
+        ),
+        weights=row_value("weights"),
+        tokens=subpath(input[0], parent=True),
+        folder=subpath(output[0], parent=True),
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    message:
+        "Mixing {wildcards.model}, seed {wildcards.seed}"
+    shell:
+        "python -m nplm2003 mix --tokens {params.tokens:q} {params.components} --weights {params.weights}"
+        " --model {wildcards.model} --seed {wildcards.seed} --output {params.folder:q}"
+        " --weights-output {output.weights:q} > {log:q} 2>&1"

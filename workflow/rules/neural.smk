@@ -1,0 +1,81 @@
+"""The networks (section 2): trained on train, the epoch chosen on valid, scored once on everything."""
+
+
+rule write_preset:
+    """One preset as a file of its own, so that a change of it trains again what uses it and nothing else."""
+    output:
+        f"{RESULTS}/presets/{{preset}}.json",
+    wildcard_constraints:
+        preset=any_of(STUDY["presets"]),
+    params:
+        content=lambda wildcards: {"presets": {wildcards.preset: STUDY["presets"][wildcards.preset]}},
+    localrule: True
+    message:
+        "Writing the preset {wildcards.preset}"
+    run:
+        write_json(output[0], params.content)
+
+
+rule train_network:
+    """A killed training goes on from its last finished epoch: the checkpoints are not an output, so they stay."""
+    input:
+        rules.build_tokens.output,
+        preset=preset_file,
+        code=modules("neural/model", "neural/objectives", "neural/data", "neural/preset", "neural/training"),
+    output:
+        multiext(
+            f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/",
+            "weights.pt",
+            "features.npy",
+            "learning_curve.csv",
+            "training.json",
+        ),
+    wildcard_constraints:
+        model=any_of(models_of("network")),
+    log:
+        f"{LOGS}/train_network/{{policy}},{{model}},{{seed}}.log",
+    benchmark:
+        f"{BENCHMARKS}/train_network/{{policy}},{{model}},{{seed}}.tsv"
+    params:
+        row=network_options,
+        tokens=subpath(input[0], parent=True),
+        folder=subpath(output[0], parent=True),
+    threads: STUDY["threads"]
+    priority: 10
+    resources:
+        mem_mb=3000,
+        runtime=600,
+    message:
+        "Training {wildcards.model}, seed {wildcards.seed} (log: {log})"
+    shell:
+        "python -m nplm2003 train --tokens {params.tokens:q} {params.row} --preset-file {input.preset:q}"
+        " --seed {wildcards.seed} --threads {threads} --output {params.folder:q} 2>> {log:q}"
+
+
+rule score_network:
+    input:
+        rules.build_tokens.output,
+        network=rules.train_network.output[0],
+        training=rules.train_network.output[3],
+        code=modules("neural/model", "neural/data", "neural/scoring", "scoring"),
+    output:
+        scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/scores"),
+    wildcard_constraints:
+        model=any_of(models_of("network")),
+    log:
+        f"{LOGS}/score_network/{{policy}},{{model}},{{seed}}.log",
+    benchmark:
+        f"{BENCHMARKS}/score_network/{{policy}},{{model}},{{seed}}.tsv"
+    params:
+        tokens=subpath(input[0], parent=True),
+        network=subpath(input.network, parent=True),
+        folder=subpath(output[0], parent=True),
+    threads: STUDY["threads"]
+    resources:
+        mem_mb=3000,
+        runtime=60,
+    message:
+        "Scoring every token with {wildcards.model}, seed {wildcards.seed}"
+    shell:
+        "python -m nplm2003 score --tokens {params.tokens:q} --network {params.network:q}"
+        " --model {wildcards.model} --threads {threads} --output {params.folder:q} > {log:q} 2>&1"
