@@ -41,10 +41,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"nplm2003: error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("nplm2003: interrupted; nothing half-written was left, run the same command again", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         # The reader of our output (head, less) went away: that is its choice, not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:  # disk full, folder not writable, file gone
+        print(f"nplm2003: error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("nplm2003: interrupted; nothing half-written was left, run the same command again", file=sys.stderr)
+        return 130
     return 0

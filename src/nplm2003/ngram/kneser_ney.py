@@ -1,0 +1,178 @@
+"""Back-off n-grams with modified Kneser-Ney smoothing (section 4.1): estimated by KenLM's lmplz, scored by `kenlm`.
+
+lmplz and kenlm see ids as words ("17 203 5"), all of train as one line. So no word of a corpus can clash with the
+reserved `<s>`, `</s>` and `<unk>`, and one sentence end stands in the whole of train.
+
+**The closed vocabulary.** lmplz gives each word that it saw its probability and spreads the rest of the unigram mass
+evenly over `vocab_pad` words: the words that it saw, `</s>`, and the others, which all read `<unk>`. With U words of V
+that never occur in train, the distribution sums to 1 over V and `</s>` exactly when `vocab_pad` = |V| + 1. With U = 0
+no word of V reads `<unk>`, lmplz counts it nevertheless, and the sum is 1 over V, `</s>` and `<unk>`.
+
+**What is reserved.** `</s>`, and `<unk>` when U = 0, are never scored, so in every context h the words of V share
+1 - R(h), R the mass of the reserved symbols. As unigrams these are about 1 / (number of bigram types) and 1 / |V| of
+the back-off mass, together some 1e-5 on Brown, and less in longer contexts: perplexity moves by 1 part in 300,000 or
+so, and that is left alone. It is not small where `</s>` was seen: in contexts that end in the last word of train (up
+to a half at the first token of validation, which has just those words before it). There the scores are divided by
+1 - R(h), so that V has the whole mass. To do so everywhere would cost a second query per token and halve the speed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nplm2003.errors import UserError
+from nplm2003.files import whole, write_json
+from nplm2003.ngram.lmplz import last_line
+from nplm2003.provenance import provenance
+from nplm2003.vocabulary import TokenStore
+
+ORDERS = range(2, 7)
+# lmplz's own fallback discounts, for n-grams with adjusted count 1, 2, and 3 or more.
+FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
+# Tokens handed over at a time: bounds memory and changes no model and no score.
+CHUNK = 1 << 16
+
+_STATISTICS = re.compile(r"^(\d+) \d+ D1=(\S+) D2=(\S+) D3\+=(\S+)$", re.MULTILINE)
+_SUBSTITUTED = re.compile(r"^Substituting fallback discounts for order (\d+)", re.MULTILINE)
+
+
+def estimate(store: TokenStore, order: int, lmplz: Path, output: Path, memory: str = "256M") -> dict[str, Any]:
+    """Estimate the model of `order` on train: an ARPA file at `output`, and beside it a .json that describes it.
+
+    `memory` is lmplz's sorting memory, a number and a unit (K, M, G). Where the discounts of an order cannot be
+    computed (Chen and Goodman's formula needs n-grams seen 1, 2, 3 and 4 times), that order takes
+    `FALLBACK_DISCOUNTS`, and the description says so. Returns the description.
+    """
+    check_order(order)
+    train = store["train"]
+    if len(train) < order:
+        raise UserError(f"train has {len(train)} tokens, too few for n-grams of order {order}: choose a smaller order")
+    vocab_pad = store.size + 1
+    options = ["-o", str(order), "-S", memory, "--vocab_pad", str(vocab_pad)]
+    fallback = ["--discount_fallback", *(f"{discount:g}" for discount in FALLBACK_DISCOUNTS)]
+    begin = time.perf_counter()
+    with whole(output) as arpa:
+        status, log = _lmplz(lmplz, options, train, store.size, arpa)
+        if status and "--discount_fallback" in log:
+            reason = next(line for line in log.splitlines() if "discount" in line.lower())
+            print(f"lmplz: {reason.strip()}: running it again with fallback discounts", file=sys.stderr)
+            options += fallback
+            status, log = _lmplz(lmplz, options, train, store.size, arpa)
+        if status:
+            raise UserError(f"lmplz failed with status {status}: {last_line(log)}; its log is above")
+        description = {
+            "format": 1,
+            "order": order,
+            "vocabulary": store.fingerprint,
+            "vocab_pad": vocab_pad,
+            "discounts": {int(n): [float(d) for d in amounts] for n, *amounts in _STATISTICS.findall(log)},
+            "fallback": fallback[0] in options,
+            # lmplz counts orders from 0 in this message.
+            "fallback_orders": [int(n) + 1 for n in _SUBSTITUTED.findall(log)],
+            "command": ["lmplz", *options],
+            "seconds": round(time.perf_counter() - begin, 3),
+            "provenance": provenance({"order": order, "memory": memory}),
+        }
+        write_json(description_path(output), description)
+    return description
+
+
+def check_order(order: int) -> None:
+    """Refuse an order that KenLM cannot do."""
+    if order not in ORDERS:
+        raise UserError(
+            f"order {order} is not possible: KenLM estimates n-grams of order {ORDERS[0]} to {ORDERS[-1]} "
+            "(a larger one needs a KenLM compiled for it); choose one of these"
+        )
+
+
+def description_path(model: Path) -> Path:
+    """Where the description of a model lies: model.json beside model.arpa."""
+    return model.with_suffix(".json")
+
+
+def _lmplz(lmplz: Path, options: Sequence[str], ids: np.ndarray, size: int, arpa: Path) -> tuple[int, str]:
+    """Run lmplz on `ids` as one line; its exit status and what it said, which goes to stderr as well."""
+    words = _id_words(size)
+    with tempfile.TemporaryDirectory(prefix="lmplz-") as folder, tempfile.TemporaryFile("w+") as log:
+        # Its messages go to a file: a pipe that nobody reads while the tokens are written could fill up.
+        command = [str(lmplz.absolute()), *options, "-T", f"{folder}/", "--arpa", str(arpa)]
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log)
+        except OSError as error:
+            raise UserError(f"{lmplz} cannot be run ({error.strerror}): make it with `nplm2003 build-lmplz`") from error
+        with process:
+            assert process.stdin is not None
+            try:
+                for start in range(0, len(ids), CHUNK):
+                    process.stdin.write((" ".join(_pick(words, ids[start : start + CHUNK])) + " ").encode())
+                process.stdin.write(b"\n")
+                process.stdin.close()
+            except BrokenPipeError:
+                pass  # it gave up early: its status and messages say why
+            status = process.wait()
+        log.seek(0)
+        text = log.read()
+    print(text, file=sys.stderr)
+    return status, text
+
+
+def _id_words(size: int) -> list[str]:
+    """The word that stands for each id: its decimal digits."""
+    return [str(i) for i in range(size)]
+
+
+def _pick(words: list[str], ids: np.ndarray) -> list[str]:
+    return [words[i] for i in ids.tolist()]
+
+
+def natural(log10: np.ndarray) -> np.ndarray:
+    """Turn KenLM's logarithms to base 10 into natural ones, in float64; the only place where this is done."""
+    return np.asarray(log10, dtype=np.float64) * math.log(10)
+
+
+class KneserNey:
+    """A model that `estimate` wrote, for the vocabulary and train of `store`."""
+
+    def __init__(self, path: Path, store: TokenStore) -> None:
+        import kenlm
+
+        config = kenlm.Config()
+        config.show_progress = False
+        config.arpa_complain = kenlm.ARPALoadComplain.NONE
+        try:
+            self._model = kenlm.Model(str(path), config)
+        except OSError as error:
+            raise UserError(f"{path} is no KenLM model: write it with `nplm2003 estimate-kneser-ney`") from error
+        self.order: int = self._model.order
+        self.store = store
+        self._words = _id_words(store.size)
+        unseen = int(np.count_nonzero(store.train_counts == 0))
+        self.reserved = ("</s>",) if unseen else ("</s>", "<unk>")
+        self._last = int(store["train"][-1])
+        self._states = [kenlm.State(), kenlm.State()]
+
+    def score(self, split: str) -> np.ndarray:
+        """The natural-log probability of every token of `split`: float64, shape (tokens,).
+
+        The first tokens of train have the null context; those of valid and test the words before the split.
+        """
+        ids = self.store[split]
+        return np.concatenate(
+            [
+                self._score(ids[max(0, start - self.order + 1) : start] if start else history, ids[start : start + CHUNK])
+                for start in range(0, len(ids), CHUNK)
+                for history in [self.store.history(split, self.order - 1)]
+            ]
+        )

@@ -1,0 +1,361 @@
+"""Tables: every number in them is known beforehand, and what the study lacks is said, not filled in."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic import MODERN, PAPER, SMALL, make_study, policy, row, small_study
+
+from nplm2003.departures import DEPARTURES, departures_of
+from nplm2003.errors import UserError
+from nplm2003.files import write_json
+from nplm2003.formats import Column, Table, to_csv, to_html, to_latex, to_markdown
+from nplm2003.neighbours import WORDS, nearest
+from nplm2003.neural.preset import Preset
+from nplm2003.outcomes import Outcomes, gap_percent, read_published
+from nplm2003.tables import (
+    TABLES,
+    departure_records,
+    policy_records,
+    row_records,
+    tabulate_rows,
+    tabulate_timings,
+    timing_records,
+)
+from nplm2003.targets import target_records
+
+HEADS = (  # as issue 2 orders them
+    "model,order,classes,hidden,features,direct,mix,preset,seed,vocabulary policy,"
+    "train,valid,test,paper_train,paper_valid,paper_test"
+).split(",")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small study on disk; tests that change it make their own."""
+    place = tmp_path_factory.mktemp("results") / "made up"
+    make_study(place, small_study(), SMALL)
+    return place
+
+
+@pytest.fixture
+def outcomes(folder: Path) -> Outcomes:
+    return Outcomes(folder / "study.json", folder)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+# --- the main table ---------------------------------------------------------------------------------------------------
+
+
+def test_main_table_has_a_line_per_row_with_the_promised_columns(outcomes: Outcomes, tmp_path: Path) -> None:
+    tabulate_rows(outcomes, tmp_path / "table1")
+    lines = read(tmp_path / "table1.csv")
+    assert list(lines[0])[: len(HEADS)] == HEADS
+    assert [line["model"] for line in lines] == list(SMALL)
+    by_model = {line["model"]: line for line in lines}
+    for model, values in SMALL.items():
+        for split, value in zip(("train", "valid", "test"), values, strict=True):
+            assert float(by_model[model][split]) == pytest.approx(value or 100.0, rel=1e-4)
+    net, mixture, trigram = by_model["MLP5"], by_model["MLP6"], by_model["interpolated-trigram"]
+    assert [net[key] for key in ("order", "hidden", "features", "direct", "mix", "preset", "seed")] == [
+        "5", "50", "30", "yes", "no", "modern", "1",
+    ]  # fmt: skip
+    assert (mixture["mix"], mixture["paper_train"], mixture["paper_test"]) == ("yes", "", "259.0")
+    assert (trigram["order"], trigram["direct"], trigram["mix"], trigram["paper_train"]) == ("3", "", "no", "31.0")
+    assert net["vocabulary policy"] == "top40"
+    assert net["commit"] == "0123456789ab"
+
+
+def test_gaps_are_percent_of_the_published_value(outcomes: Outcomes) -> None:
+    records = {record["model"]: record for record in row_records(outcomes)}
+    # The paper's MLP5 has 296 and 279, Kneser-Ney with n = 5 has 332 and 321.
+    assert records["MLP5"]["gap_valid_percent"] == pytest.approx(100 * (270 / 296 - 1), abs=0.01)
+    assert records["MLP5"]["gap_test_percent"] == pytest.approx(100 * (250 / 279 - 1), abs=0.01)
+    assert records["kneser-ney-5"]["gap_valid_percent"] == pytest.approx(0, abs=0.01)
+    assert records["kneser-ney-5"]["gap_test_percent"] == pytest.approx(10, abs=0.01)
+
+
+@given(st.floats(1, 1e4), st.floats(1, 1e4))
+def test_gap_leads_back_to_our_value(ours: float, published: float) -> None:
+    gap = gap_percent(ours, published)
+    assert gap is not None
+    assert published * (1 + gap / 100) == pytest.approx(ours)
+
+
+def test_readable_table_says_what_stands_beside_the_numbers(outcomes: Outcomes, tmp_path: Path) -> None:
+    tabulate_rows(outcomes, tmp_path / "table1")
+    text = (tmp_path / "table1.md").read_text(encoding="utf-8")
+    heads = text.splitlines()[2]
+    assert heads.startswith("| model | n | h | m | direct | mix | preset | train | valid. | test |")
+    statistics = outcomes.statistics("top40")
+    assert f"|V| = {statistics['vocabulary_size']}," in text
+    assert f"{statistics['tokens']['test']:,} test tokens" in text
+    assert f"{100 * statistics['merged_share']['test']:.1f} % of test" in text
+    assert "One run of each row" in text
+    for suffix in ("tex", "html"):
+        assert "270.0" in (tmp_path / f"table1.{suffix}").read_text(encoding="utf-8")
+
+
+def test_published_rows_that_were_not_run_are_named_and_not_filled_in(outcomes: Outcomes, tmp_path: Path) -> None:
+    tabulate_rows(outcomes, tmp_path / "table1")
+    note = (tmp_path / "table1.md").read_text(encoding="utf-8").split("does not run: ")[1]
+    assert "MLP1; MLP2; MLP3; MLP4; MLP8; MLP9; MLP10" in note
+    assert "Kneser-Ney back-off n = 3; Kneser-Ney back-off n = 4;" in note
+    assert "Class-based back-off n = 3 (c = 150, 200, 500, 1000, 2000)" in note
+    assert "MLP5" not in note
+    assert len(read(tmp_path / "table1.csv")) == len(SMALL)
+
+
+def test_departures_common_to_all_rows_stand_in_the_note_once(outcomes: Outcomes, tmp_path: Path) -> None:
+    tabulate_rows(outcomes, tmp_path / "table1")
+    text = (tmp_path / "table1.md").read_text(encoding="utf-8")
+    assert "all rows: D1 D3 D4." in text
+    kneser_ney = next(line for line in text.splitlines() if line.startswith("| kneser-ney-5 "))
+    assert kneser_ney.endswith("| D5 |")
+    assert read(tmp_path / "table1.csv")[-1]["departures"] == "D1 D3 D4 D5"
+
+
+def test_several_seeds_give_several_lines(tmp_path: Path) -> None:
+    study = small_study()
+    for each in study["rows"]:
+        if each["kind"] != "interpolated" and each["kind"] != "kneser-ney":
+            each["seeds"] = [1, 2]
+    make_study(tmp_path, study, SMALL)
+    outcomes = Outcomes(tmp_path / "study.json", tmp_path)
+    records = row_records(outcomes)
+    assert [record["seed"] for record in records if record["model"] == "MLP5"] == [1, 2]
+    assert [run.seed for run in outcomes.parts(outcomes.runs("mixture")[1])] == [2, 0]
+    tabulate_rows(outcomes, tmp_path / "table1")
+    text = (tmp_path / "table1.md").read_text(encoding="utf-8")
+    assert "| seed |" in text
+    assert "One run of each row" not in text
+
+
+def test_study_without_published_numbers_has_no_empty_columns(tmp_path: Path) -> None:
+    make_study(tmp_path, {**small_study(), "published": None}, SMALL)
+    outcomes = Outcomes(tmp_path / "study.json", tmp_path)
+    for name, tabulate in TABLES.items():
+        tabulate(outcomes, tmp_path / name)
+    text = (tmp_path / "rows.md").read_text(encoding="utf-8")
+    assert "paper test" not in text
+    assert "does not run" not in text
+    assert all(line["paper_test"] == "" for line in read(tmp_path / "rows.csv"))
+    assert [line["policy"] for line in read(tmp_path / "policies.csv")] == ["top40", "freq3"]
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+def refused(tmp_path: Path, study: dict[str, Any], match: str) -> None:
+    make_study(tmp_path, small_study(), SMALL)
+    write_json(tmp_path / "study.json", study)
+    with pytest.raises(UserError, match=match) as caught:
+        row_records(Outcomes(tmp_path / "study.json", tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_evaluation_is_named(tmp_path: Path) -> None:
+    study = small_study()
+    study["rows"].append(row("MLP9", "network", order=5, seeds=[3]))
+    refused(tmp_path, study, r"MLP9.seed3.evaluation.json does not exist")
+
+
+def test_unknown_published_line_is_refused(tmp_path: Path) -> None:
+    study = small_study()
+    study["rows"][-1]["order"] = 6
+    refused(tmp_path, study, "kneser-ney-5 names the published model 'Kneser-Ney back-off' with order 6")
+
+
+def test_missing_published_table_is_refused(tmp_path: Path) -> None:
+    refused(tmp_path, {**small_study(), "published": str(tmp_path / "none.csv")}, "none.csv")
+
+
+def test_evaluation_of_other_tokens_is_refused(tmp_path: Path) -> None:
+    make_study(tmp_path, small_study(), SMALL)
+    path = tmp_path / "top40" / "MLP7" / "seed1" / "evaluation.json"
+    write_json(path, {**json.loads(path.read_text(encoding="utf-8")), "vocabulary": "another"})
+    with pytest.raises(UserError, match="MLP7.*measured on other tokens"):
+        row_records(Outcomes(tmp_path / "study.json", tmp_path))
+
+
+def test_folder_of_the_policy_is_accepted_for_that_of_the_corpus(folder: Path, outcomes: Outcomes) -> None:
+    inside = Outcomes(folder / "study.json", folder / "top40")
+    assert row_records(inside) == row_records(outcomes)
+    assert policy_records(inside) == policy_records(outcomes)
+
+
+# --- policies, targets, departures, timings ---------------------------------------------------------------------------
+
+
+def test_policies_stand_beside_the_paper(outcomes: Outcomes) -> None:
+    paper, default, other = policy_records(outcomes)
+    assert (paper["policy"], paper["stream_tokens"], paper["stream_types"]) == ("paper (Brown)", 1_181_041, 47_578)
+    assert (paper["vocabulary_size"], paper["kneser-ney-5 test"]) == (16_383, 321)
+    assert [record["default"] for record in (paper, default, other)] == [None, "yes", "no"]
+    assert (default["vocabulary_size"], default["cut"], other["cut"]) == (40, "rank", "frequency")
+    assert default["merged_test_percent"] == 100 * outcomes.statistics("top40")["merged_share"]["test"]
+    assert default["interpolated-trigram gap_test_percent"] == pytest.approx(0, abs=0.01)
+    assert default["kneser-ney-5 gap_test_percent"] == pytest.approx(10, abs=0.01)
+
+
+def test_targets_are_computed_from_the_evaluations(outcomes: Outcomes) -> None:
+    verdicts = {(r["target"].split()[0], r["model"], r["split"]): (r["met"], r["measured"]) for r in target_records(outcomes)}
+    assert verdicts == {
+        ("n-gram", "interpolated-trigram", "valid"): ("yes", "352.0 (+0.0 %)"),
+        ("n-gram", "interpolated-trigram", "test"): ("yes", "336.0 (+0.0 %)"),
+        ("n-gram", "kneser-ney-5", "valid"): ("yes", "332.0 (+0.0 %)"),
+        ("n-gram", "kneser-ney-5", "test"): ("no", "353.1 (+10.0 %)"),
+        ("network", "MLP5", "test"): ("yes", "250.0"),  # published: 279
+        ("network", "MLP7", "test"): ("no", "296.0"),  # published: 293
+        ("equal-weight", "MLP6", "valid"): ("yes", "240.0"),  # MLP5: 270
+        ("equal-weight", "MLP6", "test"): ("yes", "226.0"),  # MLP5: 250
+        # Best on validation is Kneser-Ney (332 against 352), although the trigram is better on test: 226 / 353.1.
+        ("best", "MLP6", "test"): ("yes", "226.0 (36.0 % under)"),
+    }
+
+
+def test_best_is_chosen_on_validation(outcomes: Outcomes) -> None:
+    best = outcomes.best("interpolated", "kneser-ney")
+    assert best is not None and best.model == "kneser-ney-5"
+    assert outcomes.best("no such kind") is None
+
+
+def test_departures_of_each_kind_of_row() -> None:
+    study = small_study()
+    rows = {each["model"]: each for each in study["rows"]}
+
+    def names(model: str) -> list[int]:
+        return [departure.number for departure in departures_of(study, rows[model])]
+
+    assert names("kneser-ney-5") == [1, 3, 4, 5]
+    assert names("interpolated-trigram") == [1, 3, 4, 6]
+    assert names("MLP5") == [1, 3, 4, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20]
+    assert names("MLP5-paper") == [1, 3, 4, 7, 16, 17, 18, 19, 20]
+    assert names("MLP6") == sorted({*names("MLP5"), *names("interpolated-trigram")})
+
+
+def test_the_papers_own_choices_are_no_departures() -> None:
+    study = small_study()
+    study["policy"] = "freq3"
+    study["policies"] = [policy("freq3", count_on="train")]
+    study["presets"]["paper"] = {**PAPER, "batch": 1}
+    study["published"] = "data/reference/table2_apnews.csv"
+    net = {**study["rows"][3], "seeds": [1, 2]}
+    numbers = {departure.number for departure in departures_of(study, net)}
+    assert {departure.kind for departure in DEPARTURES if departure.number in numbers - {12}} == {"open"}
+    assert 12 in numbers  # AP News was trained with another weight decay than Brown
+
+
+def test_departures_are_numbered_without_gaps_and_presets_are_the_real_ones() -> None:
+    assert [departure.number for departure in DEPARTURES] == list(range(1, len(DEPARTURES) + 1))
+    assert {departure.kind for departure in DEPARTURES} == {"different", "open"}
+    # The predicates look presets up by key: the keys here must be those of the trainer.
+    assert list(MODERN) == list(PAPER) == [field.name for field in fields(Preset)]
+
+
+def test_departure_table_names_rows_once() -> None:
+    rows = {record["departure"]: record["rows"] for record in departure_records(small_study())}
+    assert rows["D1"] == "all rows"
+    assert rows["D18"] == "all networks"
+    assert rows["D7"] == "MLP5-paper"
+    assert "D2" not in rows
+
+
+def test_timings_are_one_line_per_job(folder: Path, tmp_path: Path) -> None:
+    tabulate_timings(folder / "benchmarks", tmp_path / "timings.csv")
+    assert (tmp_path / "timings.csv").read_text(encoding="utf-8") == (
+        "rule,wildcards,seconds,max_rss_mb\n"
+        "build_tokens,policy=top40,0.2,\n"
+        'train_network,"model=MLP5,seed=1",61.5,812.25\n'
+    )
+
+
+def test_timings_of_nothing_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no benchmark files"):
+        timing_records(tmp_path)
+    (tmp_path / "rule").mkdir()
+    (tmp_path / "rule" / "all.tsv").write_text("nothing\n", encoding="utf-8")
+    with pytest.raises(UserError, match="not a benchmark file"):
+        timing_records(tmp_path)
+
+
+def test_published_table_of_brown_reads_as_printed() -> None:
+    lines = read_published(Path(__file__).parents[2] / "data" / "reference" / "table1_brown.csv")
+    assert len(lines) == 21
+    assert lines[0].name == "MLP1" and dict(lines[0].perplexity) == {"train": 182, "valid": 284, "test": 268}
+    assert lines[-1].classes == 500 and lines[-1].perplexity["train"] is None
+
+
+# --- neighbours -------------------------------------------------------------------------------------------------------
+
+
+def test_nearest_words_by_hand() -> None:
+    import numpy as np
+
+    # The mean of the four is 0, so the cosines are those of the plain vectors.
+    features = np.array([[2.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [-2.0, -2.0]])
+    found = nearest(features, 0, np.arange(4), length=3)
+    assert [word for word, _ in found] == [1, 2, 3]
+    assert [cosine for _, cosine in found] == pytest.approx([2**-0.5, -(2**-0.5), -(2**-0.5)])
+
+
+def test_listed_words_without_a_place_in_the_vocabulary_are_named(outcomes: Outcomes, tmp_path: Path) -> None:
+    TABLES["neighbours"](outcomes, tmp_path / "neighbours")
+    lines = {line["word"]: line for line in read(tmp_path / "neighbours.csv")}
+    assert list(lines)[: len(WORDS)] == list(WORDS)
+    assert lines["three"]["neighbours"] == "(not in the vocabulary)"
+    assert lines["cat"]["neighbours"] != "(not in the vocabulary)"
+    listed = {word.split()[0] for line in lines.values() for word in line["neighbours"].split(", ")}
+    assert "<rare>" not in listed
+
+
+# --- formats ----------------------------------------------------------------------------------------------------------
+
+TABLE = Table(
+    "A & B",
+    [Column("name", "name"), Column("gap", "gap %", digits=1, signed=True), Column("n", "n", digits=0)],
+    [{"name": "a_b|c", "gap": -1.25, "n": 1234}, {"name": "<i>`", "gap": 2.0, "n": None}],
+    ["50 % note"],
+)
+
+
+def test_readable_formats_keep_what_words_hold() -> None:
+    assert to_markdown([TABLE]) == (
+        "**A & B**\n\n| name | gap % | n |\n| --- | ---: | ---: |\n"
+        "| a\\_b\\|c | −1.2 | 1,234 |\n| \\<i>\\` | +2.0 |  |\n\n50 % note\n"
+    )
+    latex = to_latex([TABLE])
+    assert r"a\_b|c & $-$1.2 & 1,234 \\" in latex
+    assert r"\textless{}i\textgreater{}` & +2.0 &  \\" in latex
+    assert r"50 \% note" in latex
+    page = to_html([TABLE])
+    assert "<td>&lt;i&gt;`</td>" in page and '<td class="number">1,234</td>' in page
+    assert "http" not in page  # self-contained
+
+
+@given(st.lists(st.tuples(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"])), st.floats(1, 1e5)), min_size=1))
+def test_csv_reads_back(cells: list[tuple[str, float]]) -> None:
+    import io
+
+    lines = list(csv.DictReader(io.StringIO(to_csv(["word", "x"], [{"word": w, "x": x} for w, x in cells]), newline="")))
+    assert [line["word"] for line in lines] == [word for word, _ in cells]
+    assert [float(line["x"]) for line in lines] == pytest.approx([x for _, x in cells], abs=1e-6)
+
+
+@given(st.lists(st.text("abc|\\_*`<"), min_size=1, max_size=4))
+def test_markdown_cells_never_break_the_table(words: list[str]) -> None:
+    table = Table("t", [Column(str(i), "h") for i in range(len(words))], [{str(i): w for i, w in enumerate(words)}])
+    line = to_markdown([table]).splitlines()[4]
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == len(words) + 1
