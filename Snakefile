@@ -7,7 +7,8 @@
 Every model ends in the log-probability of every token (src/nplm2003/scoring.py); everything after reads only those.
 """
 
-configfile: "config/config.yaml"
+# The defaults lie beside this file, whichever folder a run works in; --configfile overlays them.
+configfile: workflow.source_path("config/config.yaml")
 
 
 include: "workflow/rules/common.smk"

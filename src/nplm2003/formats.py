@@ -64,7 +64,8 @@ class Column:
             return ""
         if self.digits is None:
             return str(value)
-        number = f"{value:{'+' if self.signed else ''},.{self.digits}f}"
+        rounded = round(value, self.digits) + 0.0  # never -0.0
+        number = f"{rounded:{'+' if self.signed else ''},.{self.digits}f}"
         return number.replace("-", "\N{MINUS SIGN}")
 
 

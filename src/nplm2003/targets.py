@@ -34,7 +34,7 @@ def _ngrams_near_published(outcomes: Outcomes) -> list[dict[str, Any]]:
             gap = gap_percent(run.perplexity(split), run.published_perplexity(split))
             if gap is not None:
                 threshold = f"within {NGRAM_TOLERANCE:g} % of {run.published_perplexity(split):g}"
-                measured = f"{run.perplexity(split):.1f} ({gap:+.1f} %)"
+                measured = f"{run.perplexity(split):.1f} ({round(gap, 1) + 0.0:+.1f} %)"  # never -0.0
                 met = abs(gap) <= NGRAM_TOLERANCE
                 records.append(_record("n-gram near the published one", run, split, threshold, measured, met))
     return records

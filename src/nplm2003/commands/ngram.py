@@ -1,5 +1,193 @@
-"""Written by helper B."""
+"""Stages of the n-gram baselines: lmplz, modified Kneser-Ney, and the interpolated trigram."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nplm2003.commands.arguments import add_command, add_tokens
+from nplm2003.errors import UserError
 
 
-def register(subparsers):  # type: ignore
-    pass
+def register(subparsers: Any) -> None:
+    """Add `build-lmplz`, `estimate-` and `score-kneser-ney`, `estimate-` and `score-interpolated`."""
+    parser = add_command(
+        subparsers,
+        "build-lmplz",
+        _build_lmplz,
+        "find or build KenLM's lmplz",
+        "Put KenLM's estimator lmplz at --output: a link to the one on PATH, or else the program, built once from the "
+        "source archive that pip fetches (about a minute; needs a C++ compiler, CMake and Boost).",
+        "nplm2003 build-lmplz --output data/tools/lmplz",
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="where lmplz is put")
+
+    parser = add_command(
+        subparsers,
+        "estimate-kneser-ney",
+        _estimate_kneser_ney,
+        "estimate a Kneser-Ney n-gram",
+        "Estimate a modified Kneser-Ney n-gram on train. --output holds the model in the ARPA format, its words being "
+        "token ids; the .json beside it the discounts, and whether fallback discounts had to stand in.",
+        "nplm2003 estimate-kneser-ney --tokens results/brown/top16383/tokens --order 5 --lmplz data/tools/lmplz \\\n"
+        "      --output my-5gram/model.arpa",
+    )
+    add_tokens(parser)
+    parser.add_argument(
+        "--order", type=int, required=True, metavar="N", help="n: N - 1 words of context, N from 2 to 6"
+    )
+    parser.add_argument("--lmplz", type=Path, required=True, metavar="FILE", help="what `build-lmplz` made")
+    parser.add_argument("--memory", type=_memory, default="256M", help="lmplz's memory for sorting (default: 256M)")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the model (model.arpa)")
+
+    parser = add_command(
+        subparsers,
+        "score-kneser-ney",
+        _score_kneser_ney,
+        "score every token with a Kneser-Ney n-gram",
+        "Write the natural-log probability of every token of train, valid and test under a Kneser-Ney n-gram, the "
+        "context reaching back over the split boundary and no sentence mark counted.",
+        "nplm2003 score-kneser-ney --tokens results/brown/top16383/tokens --model-file my-5gram/model.arpa \\\n"
+        "      --model my-5gram --output my-5gram/scores",
+    )
+    add_tokens(parser)
+    parser.add_argument(
+        "--model-file", type=Path, required=True, metavar="FILE", help="what `estimate-kneser-ney` made"
+    )
+    _add_scores(parser)
+
+    parser = add_command(
+        subparsers,
+        "estimate-interpolated",
+        _estimate_interpolated,
+        "estimate the interpolated trigram",
+        "Learn the weights of the paper's interpolated trigram: one vector for each frequency bin of the context, by "
+        "EM on validation. --output holds the weights, the validation tokens in each bin and the course of EM.",
+        "nplm2003 estimate-interpolated --tokens results/brown/top16383/tokens --output my-trigram/weights.json",
+    )
+    add_tokens(parser)
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file of the weights")
+
+    parser = add_command(
+        subparsers,
+        "score-interpolated",
+        _score_interpolated,
+        "score every token with the interpolated trigram",
+        "Write the natural-log probability of every token of train, valid and test under the interpolated trigram, "
+        "whose counts are those of train.",
+        "nplm2003 score-interpolated --tokens results/brown/top16383/tokens --weights my-trigram/weights.json \\\n"
+        "      --model my-trigram --output my-trigram/scores",
+    )
+    add_tokens(parser)
+    parser.add_argument("--weights", type=Path, required=True, metavar="FILE", help="what `estimate-interpolated` made")
+    _add_scores(parser)
+
+
+def _add_scores(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", required=True, metavar="NAME", help="name of the model in tables and figures")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder of the scores")
+
+
+def _memory(text: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]*[KMG]", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory: give a number and K, M or G, such as 256M")
+    return text
+
+
+def _build_lmplz(options: argparse.Namespace) -> None:
+    from nplm2003.ngram.lmplz import provide_lmplz
+
+    print(f"{options.output}: {provide_lmplz(options.output)}", file=sys.stderr)
+
+
+def _estimate_kneser_ney(options: argparse.Namespace) -> None:
+    from nplm2003.ngram.kneser_ney import check_order, estimate
+    from nplm2003.vocabulary import TokenStore
+
+    check_order(options.order)
+    estimate(TokenStore(options.tokens), options.order, options.lmplz, options.output, options.memory)
+
+
+def _score_kneser_ney(options: argparse.Namespace) -> None:
+    from nplm2003.ngram.kneser_ney import KneserNey, description_path
+    from nplm2003.scoring import SPLITS
+    from nplm2003.vocabulary import TokenStore
+
+    store = TokenStore(options.tokens)
+    description = _read_description(description_path(options.model_file), store, "estimate-kneser-ney")
+    model = KneserNey(options.model_file, store)
+    _write(options, store, {split: model.score(split) for split in SPLITS}, description)
+
+
+def _estimate_interpolated(options: argparse.Namespace) -> None:
+    from nplm2003.files import write_json
+    from nplm2003.ngram.interpolated import TrigramCounts, estimate
+    from nplm2003.provenance import provenance
+    from nplm2003.vocabulary import TokenStore
+
+    store = TokenStore(options.tokens)
+    weights, tokens, history = estimate(TrigramCounts(store["train"], store.size), store)
+    bins = [
+        {"bin": q, "valid_tokens": int(n), "weights": vector.tolist()}
+        for q, (n, vector) in enumerate(zip(tokens, weights, strict=True))
+    ]
+    write_json(
+        options.output,
+        {
+            "format": 1,
+            "vocabulary": store.fingerprint,
+            "estimates": ["1/|V|", "p1(w)", "p2(w|v)", "p3(w|u,v)"],
+            "bins": bins,
+            "history": history,
+            "provenance": provenance({"order": 3}),
+        },
+    )
+    print(f"{len(history) - 1} iterations of EM, {history[-1]:.4f} nats per validation token", file=sys.stderr)
+
+
+def _score_interpolated(options: argparse.Namespace) -> None:
+    import numpy as np
+
+    from nplm2003.ngram.interpolated import InterpolatedTrigram, TrigramCounts
+    from nplm2003.scoring import SPLITS
+    from nplm2003.vocabulary import TokenStore
+
+    store = TokenStore(options.tokens)
+    description = _read_description(options.weights, store, "estimate-interpolated")
+    weights = np.array([entry["weights"] for entry in description["bins"]])
+    model = InterpolatedTrigram(TrigramCounts(store["train"], store.size), weights)
+    _write(options, store, {split: model.score(store, split) for split in SPLITS}, description)
+
+
+def _read_description(path: Path, store: Any, stage: str) -> dict[str, Any]:
+    """The JSON file that `stage` wrote for the tokens of `store`; any other is refused."""
+    from nplm2003.files import read_json
+
+    try:
+        description: dict[str, Any] = read_json(path)
+        vocabulary = description["vocabulary"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} cannot be read ({error!r}): write it with `nplm2003 {stage}`") from error
+    if vocabulary != store.fingerprint:
+        raise UserError(f"{path} was made on other tokens than {store.folder}: run `nplm2003 {stage}` on these")
+    return description
+
+
+def _write(options: argparse.Namespace, store: Any, scores: Mapping[str, Any], description: dict[str, Any]) -> None:
+    """Write the scores of a model whose `description` holds the provenance of its estimation."""
+    from nplm2003.provenance import provenance
+    from nplm2003.scoring import write_scores
+
+    configuration = {key: value for key, value in description.items() if key not in ("provenance", "vocabulary")}
+    write_scores(
+        options.output,
+        scores,
+        model=options.model,
+        seed=0,
+        vocabulary=store.fingerprint,
+        provenance=provenance(configuration),
+    )

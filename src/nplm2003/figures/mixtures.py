@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from nplm2003.figures.style import GREY, INK, WIDTH, blank, look
-from nplm2003.mixture import mixture_curve
+from nplm2003.mixture import learn, mixture_curve
 from nplm2003.outcomes import Outcomes, Run
 from nplm2003.scoring import Scores, require_same_tokens
 
-GRID = np.linspace(0, 1, 51)
+GRID = np.linspace(0, 1, 21)
 EQUAL = len(GRID) // 2  # where the weight is 0.5, as in the paper's tables
 
 
@@ -29,8 +29,7 @@ def _pairs(outcomes: Outcomes) -> list[tuple[Run, Run]]:
 def draw_mixture_weight(outcomes: Outcomes) -> Figure:
     """Perplexity against the weight of the network in its mixture with the interpolated trigram.
 
-    An open mark stands at the weight 0.5, a full one at the weight with the lowest validation perplexity, which is the
-    one that maximum likelihood on validation learns (to a step of the grid, 0.02).
+    An open mark stands at the weight 0.5, a full one at the weight that EM learns on validation.
     """
     pairs = _pairs(outcomes)
     if not pairs:
@@ -39,13 +38,15 @@ def draw_mixture_weight(outcomes: Outcomes) -> Figure:
     for index, (network, trigram) in enumerate(pairs):
         net, tri = Scores(network.folder / "scores"), Scores(trigram.folder / "scores")
         require_same_tokens(net, tri)
-        curves = {split: np.asarray(mixture_curve(net[split], tri[split], GRID)) for split in ("valid", "test")}
-        learnt = int(curves["valid"].argmin())
+        held_out = np.stack([net["valid"], tri["valid"]], axis=-1)
+        weights, _ = learn(held_out, np.zeros(len(held_out), dtype=np.int64), 1)
+        learnt = float(weights[0, 0])
         colour, marker = look(index)
-        for axes, curve in zip(panels, curves.values(), strict=True):
+        for axes, split in zip(panels, ("valid", "test"), strict=True):
+            *curve, lowest = mixture_curve(net[split], tri[split], [*GRID, learnt])
             axes.plot(GRID, curve, color=colour)
             axes.plot(GRID[EQUAL], curve[EQUAL], marker, color=colour, mfc="white", mew=1.3, zorder=3)
-            axes.plot(GRID[learnt], curve[learnt], marker, color=colour, zorder=3)
+            axes.plot(learnt, lowest, marker, color=colour, zorder=3)
     for axes, title in zip(panels, ("validation", "test"), strict=True):
         axes.axvline(0.5, color=GREY, linewidth=0.8, linestyle=":")
         axes.set_title(title)

@@ -14,7 +14,7 @@ from nplm2003.neural.data import Windows, stream_loader
 from nplm2003.neural.model import NeuralLanguageModel
 from nplm2003.vocabulary import TokenStore
 
-SCORING_BATCH = 512
+SCORING_BATCH = 256
 SHAPE = ("order", "hidden", "features", "direct", "vocabulary")  # what weights.pt says of its network
 
 
@@ -40,7 +40,11 @@ def log_probabilities(model: NeuralLanguageModel, contexts: Tensor, targets: Ten
     """log P(target | context), shape (B,), of `contexts` (B, n-1) and `targets` (B,): exact, whatever the objective."""
     x = model.window(contexts)
     y = model.logits(x, model.activation(x))
-    return y.gather(1, targets.unsqueeze(1)).squeeze(1) - torch.logsumexp(y, dim=1)
+    y_target = y.gather(1, targets.unsqueeze(1)).squeeze(1)
+    y_max = y.amax(dim=1, keepdim=True)
+    # log sum exp in place: torch.logsumexp makes two more (B, |V|) blocks.
+    log_Z = y.sub_(y_max).exp_().sum(dim=1).log() + y_max.squeeze(1)
+    return y_target - log_Z
 
 
 def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:

@@ -7,6 +7,7 @@ settings (index, mirror, proxy), holds the estimator as well: CMake builds that 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,9 @@ def provide_lmplz(output: Path) -> str:
         else:
             build(staged)
             if (failure := _trial(staged)) is not None:
-                raise UserError(f"the lmplz built from {REQUIREMENT} does not run ({failure}): report this with its log")
+                raise UserError(
+                    f"the lmplz built from {REQUIREMENT} does not run ({failure}): report this with its log"
+                )
             how = f"built from the source archive of {REQUIREMENT}"
         os.replace(staged, output)
     return how
@@ -87,7 +90,9 @@ def build(output: Path) -> None:
     The tools' own output goes to stderr, the log of the run.
     """
     if not (shutil.which("cmake") and shutil.which("make") and _compiler()):
-        missing = [name for name in ("cmake", "make") if not shutil.which(name)] + ["a C++ compiler"] * (not _compiler())
+        missing = [name for name in ("cmake", "make") if not shutil.which(name)] + ["a C++ compiler"] * (
+            not _compiler()
+        )
         raise UserError(f"building lmplz needs {' and '.join(missing)}; {INSTALL}")
     with tempfile.TemporaryDirectory(prefix="lmplz-") as name:
         folder = Path(name)
@@ -130,15 +135,23 @@ def _drop_unused_boost(listing: Path) -> None:
 
 
 def _run(command: list[str], folder: Path) -> str | None:
-    """Run a build tool in `folder`, its output into the log; its last words when it fails, else None."""
+    """Run a build tool in `folder`, its output into the log; its complaint when it fails, else None."""
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     # A log, or the last resort of who must find out what failed; a person at a terminal needs neither.
     if done.returncode or not sys.stderr.isatty():
         print(done.stdout, file=sys.stderr, flush=True)
-    if done.returncode:
-        errors = [line for line in done.stdout.splitlines() if "error" in line.lower() or "could not" in line.lower()]
-        return errors[0].strip() if errors else last_line(done.stdout)
-    return None
+    return _complaint(done.stdout) if done.returncode else None
+
+
+def _complaint(log: str) -> str:
+    """The first error in the log of pip, CMake or a compiler."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if line.startswith("CMake Error") and number + 1 < len(lines):
+            return lines[number + 1]  # it names the place first, then the trouble
+        if re.search(r"\berror:", line, re.IGNORECASE):
+            return line
+    return last_line(log)
 
 
 def last_line(text: str) -> str:

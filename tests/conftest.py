@@ -1,0 +1,108 @@
+"""What several tests share: a tiny token store of an invented language, and presets of plain values."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nplm2003.corpora import Corpus, read_text
+from nplm2003.neural.preset import Preset
+from nplm2003.vocabulary import Policy, Split, TokenStore, build_tokens
+
+ROOT = Path(__file__).parents[1]
+
+
+def invented_text(sentences: int, seed: int = 0) -> str:
+    """Sentences of one shape, such as "the small cat sees every dog .", one a line; few words are frequent and most are
+    rare, as in any language."""
+    draw = np.random.default_rng(seed)
+
+    def one_of(words: list[str]) -> str:
+        shares = 1 / np.arange(1, len(words) + 1)
+        return words[draw.choice(len(words), p=shares / shares.sum())]
+
+    nouns = ["cat", "dog", "room", "bird", "house", "child", "tree", *(f"noun{i}" for i in range(20))]
+    verbs = ["sees", "likes", "finds", "hears", *(f"verb{i}" for i in range(8))]
+    lines = []
+    for _ in range(sentences):
+        phrases = [
+            [one_of(["the", "a", "every"]), *[one_of(["small", "old", "red", "quiet"])][: draw.integers(2)]]
+            + [one_of(nouns)]
+            for _ in range(2)
+        ]
+        lines.append(" ".join([*phrases[0], one_of(verbs), *phrases[1], "."]))
+    return "\n".join(lines)
+
+
+def store_of(text: str, split: Split, size: int, folder: Path) -> TokenStore:
+    """The token store of `text`, cut into words at white space; |V| = `size`."""
+    corpus = Corpus("text", "none", "0" * 64, (lambda: read_text(text.split("\n"), "text", str.split),))
+    build_tokens(corpus, "tiny", Policy("rank", "stream", "rank", size), split, folder, {})
+    return TokenStore(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_store(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
+    """2,000 / 400 / 400 tokens, |V| = 40. Shared by all tests: nobody writes into it."""
+    return store_of(invented_text(500), Split(2000, 400, 400), 40, tmp_path_factory.mktemp("tiny") / "tokens")
+
+
+@pytest.fixture
+def own_store(tiny_store: TokenStore, tmp_path: Path) -> TokenStore:
+    """A copy of the tiny store that a test may damage."""
+    return TokenStore(shutil.copytree(tiny_store.folder, tmp_path / "own tokens"))
+
+
+@pytest.fixture(scope="session")
+def build_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., TokenStore]:
+    """A function that builds a store from a text: `build_store(text, split, size)`."""
+
+    def build(text: str, split: Split, size: int) -> TokenStore:
+        return store_of(text, split, size, tmp_path_factory.mktemp("built") / "tokens")
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def larger_store(build_store: Callable[..., TokenStore]) -> TokenStore:
+    """3,000 / 1,000 / 1,000 tokens of the same language."""
+    return build_store(invented_text(1000, seed=1), Split(3000, 1000, 1000), 44)
+
+
+@pytest.fixture(scope="session")
+def make_preset() -> Callable[..., Preset]:
+    """A function that makes a preset: the paper's updates, one epoch, exact products, and what is named otherwise."""
+
+    def make(**changes: Any) -> Preset:
+        values = {
+            "objective": "softmax",
+            "batch": 32,
+            "reduction": "sum",
+            "rate": 1e-3,
+            "schedule": "hyperbolic",
+            "rate_decay": 1e-8,
+            "weight_decay": 1e-4,
+            "dropout": 0.0,
+            "bias_start": "zero",
+            "epochs_direct": 1,
+            "epochs_without_direct": 1,
+            "patience": 5,
+            "matmul": "highest",
+        }
+        return Preset(**{**values, **changes})
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def exact_products() -> None:
+    """Training may leave torch with faster, rounder matrix products; tests start from exact ones."""
+    import sys
+
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_float32_matmul_precision("highest")

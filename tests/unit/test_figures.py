@@ -1,0 +1,167 @@
+"""Figures: each one is drawn for a full study and for a bare one, shows the numbers, and is the same every time."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from synthetic import SMALL, make_study, row, small_study
+
+from nplm2003.errors import UserError
+from nplm2003.figures import FIGURES, plot
+from nplm2003.figures.words import principal_plane
+from nplm2003.outcomes import Outcomes
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    folder = tmp_path_factory.mktemp("made up")
+    return Outcomes(make_study(folder, small_study(), SMALL), folder)
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    """One n-gram on a text of the user's: no network, no mixture, no published table, one policy."""
+    folder = tmp_path_factory.mktemp("bare")
+    study = small_study()
+    study.update(published=None, rows=[row("kneser-ney-5", "kneser-ney", order=5)], policy_models=["kneser-ney-5"])
+    study["policies"] = study["policies"][:1]
+    return Outcomes(make_study(folder, study, SMALL), folder)
+
+
+@pytest.fixture(autouse=True)
+def close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def draw(name: str, outcomes: Outcomes) -> Figure:
+    module, function = FIGURES[name]
+    return getattr(importlib.import_module(f"nplm2003.figures.{module}"), function)(outcomes)
+
+
+def points(figure: Figure, panel: int) -> set[tuple[float, float]]:
+    """Every point of every line of a panel, rounded."""
+    return {
+        (round(float(x), 3), round(float(y), 1))
+        for line in figure.axes[panel].lines
+        for x, y in zip(np.atleast_1d(line.get_xdata()), np.atleast_1d(line.get_ydata()), strict=True)
+    }
+
+
+def texts(figure: Figure) -> str:
+    found: list[Any] = figure.findobj(lambda artist: hasattr(artist, "get_text"))
+    return " ".join(text.get_text() for text in found)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawn_as_png_and_svg(name: str, outcomes: Outcomes, tmp_path: Path) -> None:
+    plot(name, outcomes, tmp_path / "figure")
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in (tmp_path / "figure.svg").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["figure.png", "figure.svg"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawn_for_a_study_with_one_row(name: str, bare: Outcomes, tmp_path: Path) -> None:
+    plot(name, bare, tmp_path / "figure")
+    assert (tmp_path / "figure.png").stat().st_size > 2_000
+
+
+def test_the_same_results_give_the_same_bytes(outcomes: Outcomes, tmp_path: Path) -> None:
+    for name in ("order", "word-features"):
+        plot(name, outcomes, tmp_path / "first")
+        plot(name, outcomes, tmp_path / "second")
+        for suffix in ("png", "svg"):
+            assert (tmp_path / f"first.{suffix}").read_bytes() == (tmp_path / f"second.{suffix}").read_bytes()
+
+
+def test_listing_the_figures_loads_no_matplotlib() -> None:
+    code = "import sys; import nplm2003.figures; sys.exit('matplotlib' in sys.modules)"
+    source = str(Path(__file__).parents[2] / "src")
+    assert subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"]).returncode == 0
+
+
+def test_rows_show_our_value_and_the_published_one(outcomes: Outcomes) -> None:
+    figure = draw("rows-against-paper", outcomes)
+    x = {x for x, _ in points(figure, 1)}
+    for ours in (250, 226, 296, 320, 336, 353.1):
+        assert any(abs(value - ours) < 0.1 for value in x)
+    for published in (279, 259, 293, 336, 321):
+        assert published in x
+    assert "networks, paper preset" in texts(figure)
+
+
+def test_order_joins_networks_that_differ_in_the_order_only(outcomes: Outcomes) -> None:
+    figure = draw("order", outcomes)
+    assert {(3, 296.0), (5, 250.0), (3, 293.0), (5, 279.0), (3, 336.0)} <= points(figure, 1)
+    assert "h = 50, m = 30, direct, modern" in texts(figure)
+    assert "direct, paper" not in texts(figure)  # a single order says nothing of the order
+
+
+def test_policies_show_every_policy_and_the_default_in_bold(outcomes: Outcomes) -> None:
+    figure = draw("policies", outcomes)
+    labels = figure.axes[0].get_yticklabels()
+    assert [label.get_text().split()[0] for label in labels] == ["top40", "freq3"]
+    assert [label.get_fontweight() for label in labels] == ["bold", "normal"]
+
+
+def test_learning_curves_mark_the_epoch_that_was_kept(outcomes: Outcomes) -> None:
+    figure = draw("learning-curves", outcomes)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["modern preset", "paper preset"]
+    kept = [
+        line.get_xdata()[0] for line in figure.axes[1].lines if line.get_marker() == "o" and len(line.get_xdata()) == 1
+    ]
+    assert kept == [10]
+
+
+def test_missing_learning_curve_is_named(tmp_path: Path) -> None:
+    outcomes = Outcomes(make_study(tmp_path, small_study(), SMALL), tmp_path)
+    (tmp_path / "top40" / "MLP7" / "seed1" / "learning_curve.csv").unlink()
+    with pytest.raises(UserError, match=r"MLP7.seed1.learning_curve.csv does not exist"):
+        plot("learning-curves", outcomes, tmp_path / "figure")
+    assert not list(tmp_path.glob("*figure*"))
+
+
+def test_mixture_curve_runs_from_the_trigram_to_the_network(outcomes: Outcomes) -> None:
+    figure = draw("mixture-weight", outcomes)
+    assert {(0.0, 352.0), (1.0, 270.0)} <= points(figure, 0)
+    assert {(0.0, 336.0), (1.0, 250.0)} <= points(figure, 1)
+    # The network gives every token more than the trigram does, so all the weight is learnt to be its own.
+    learnt = [
+        line for line in figure.axes[0].lines if line.get_marker() == "o" and line.get_markerfacecolor() != "white"
+    ]
+    assert learnt[0].get_xdata()[0] == pytest.approx(1, abs=0.01)
+
+
+def test_frequency_bars_add_up_to_the_ratio_of_the_perplexities(outcomes: Outcomes) -> None:
+    figure = draw("word-frequency", outcomes)
+    bars = [patch.get_height() for patch in figure.axes[1].patches]  # type: ignore[attr-defined]
+    assert sum(bars) == pytest.approx(math.log(250 / 336), abs=1e-4)
+
+
+def test_word_map_always_labels_the_listed_words(outcomes: Outcomes) -> None:
+    figure = draw("word-features", outcomes)
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    assert {"cat", "dog", "bedroom", "room"} <= set(shown)
+    assert "<rare>" not in shown
+
+
+@given(st.integers(3, 30), st.integers(1, 8), st.integers(0, 1000))
+def test_principal_plane_holds_the_most_variance_and_ignores_signs(k: int, m: int, seed: int) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(k, m))
+    plane = principal_plane(vectors)
+    singular = np.linalg.svd(vectors - vectors.mean(axis=0), compute_uv=False)[:2]
+    assert np.linalg.norm(plane, axis=0) == pytest.approx(np.pad(singular, (0, 2 - len(singular))), abs=1e-8)
+    assert plane.mean(axis=0) == pytest.approx([0, 0], abs=1e-8)
