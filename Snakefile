@@ -3,12 +3,17 @@
     snakemake --cores all                                   the Brown experiment of the paper
     snakemake --cores all --configfile config/demo.yaml     a small one, on a corpus that needs no download
     snakemake --cores all tables | figures | report | paper | all
+    snakemake --cores all reference                         copy the small results to results/reference/
 
 Every model ends in the log-probability of every token (src/nplm2003/scoring.py); everything after reads only those.
 """
 
+
 # The defaults lie beside this file, whichever folder a run works in; --configfile overlays them.
-configfile: workflow.source_path("config/config.yaml")
+configfile: f"{workflow.basedir}/config/config.yaml"
+
+
+report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
@@ -25,6 +30,7 @@ localrules:
     figures,
     paper,
     report,
+    reference,
 
 
 rule all:
@@ -34,3 +40,5 @@ rule all:
         rules.figures.input,
         rules.paper.input,
         rules.report.input,
+    message:
+        f"All of the study is there: open {RESULTS}/report.html"

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from nplm2003.errors import UserError
+
 
 @contextmanager
 def whole(path: Path | str) -> Iterator[Path]:
@@ -48,14 +50,26 @@ def write_json(path: Path | str, content: Any) -> None:
 
 
 def read_json(path: Path | str) -> Any:
-    """Read a JSON file."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    """Read a JSON file; raises UserError where it holds no JSON."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:  # no JSON, or no UTF-8
+        raise UserError(f"{path} cannot be read as JSON ({error}): make it again") from error
 
 
 def write_array(path: Path | str, array: np.ndarray) -> None:
     """Write one NumPy array (`.npy`, no pickles), whole or not at all."""
     with whole(path) as temporary, temporary.open("wb") as stream:
         np.save(stream, array, allow_pickle=False)
+
+
+def read_array(path: Path | str) -> np.ndarray:
+    """Open a NumPy array (`.npy`) read-only and memory-mapped; raises UserError where it is damaged or no array."""
+    try:
+        array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise UserError(f"{path} cannot be read as an array ({error}): make it again") from error
+    return array
 
 
 def sha256(path: Path | str) -> str:

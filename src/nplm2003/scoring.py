@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from nplm2003.errors import UserError
-from nplm2003.files import read_json, write_array, write_json
+from nplm2003.files import read_array, read_json, write_array, write_json
 
 SPLITS = ("train", "valid", "test")
 FORMAT = 1
@@ -55,7 +55,7 @@ class Scores:
     def __getitem__(self, split: str) -> np.ndarray:
         """Natural-log probabilities of `split`: float32, shape (tokens,)."""
         path = self.folder / f"{split}.npy"
-        scores = np.load(path, mmap_mode="r", allow_pickle=False)
+        scores = read_array(path)
         if scores.shape != (self.metadata["tokens"][split],):
             raise UserError(
                 f"{path} holds {scores.shape} scores, its scores.json says {self.metadata['tokens'][split]}"
@@ -83,6 +83,8 @@ def write_scores(
             raise ValueError(f"{model}, {split}: scores must be finite and one per token")
         if values.size and values.max() > 1e-4:  # float32 rounding of log 1, no more
             raise ValueError(f"{model}, {split}: a log-probability above 0 ({values.max():.3g})")
+    # From here on the folder is incomplete until its scores.json is back.
+    (Path(folder) / "scores.json").unlink(missing_ok=True)
     for split in SPLITS:
         write_array(Path(folder) / f"{split}.npy", np.minimum(scores[split], 0).astype(np.float32))
     write_json(

@@ -127,8 +127,12 @@ def _read_rows(name: str, table: str, schemas: Mapping[str, Any], root: Path) ->
     path = _find(name, table, root)
     schema = {"$ref": f"#/$defs/{table}", **schemas}
     columns = list(schemas["$defs"][table]["properties"])
-    with path.open(encoding="utf-8", newline="") as stream:
-        lines = [line for line in csv.reader(stream, delimiter="\t") if line and not line[0].startswith("#")]
+    try:
+        # utf-8-sig: spreadsheets put a byte-order mark in front, which is no part of the first column's name.
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            lines = [line for line in csv.reader(stream, delimiter="\t") if line and not line[0].startswith("#")]
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name} is not UTF-8 ({error}): save it as UTF-8 text") from error
     if not lines:
         raise UserError(f"{name} is empty: its first line must be {' '.join(columns)}, separated by tabs")
     header, *body = lines

@@ -13,7 +13,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from synthetic import SMALL, make_study, row, small_study
@@ -158,6 +158,7 @@ def test_word_map_always_labels_the_listed_words(outcomes: Outcomes) -> None:
     assert "<rare>" not in shown
 
 
+@settings(deadline=None)
 @given(st.integers(3, 30), st.integers(1, 8), st.integers(0, 1000))
 def test_principal_plane_holds_the_most_variance_and_ignores_signs(k: int, m: int, seed: int) -> None:
     vectors = np.random.default_rng(seed).normal(size=(k, m))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import MODERN, PAPER, SMALL, make_study, policy, row, small_study
 
@@ -87,6 +87,7 @@ def test_gaps_are_percent_of_the_published_value(outcomes: Outcomes) -> None:
     assert records["kneser-ney-5"]["gap_test_percent"] == pytest.approx(10, abs=0.01)
 
 
+@settings(deadline=None)
 @given(st.floats(1, 1e4), st.floats(1, 1e4))
 def test_gap_leads_back_to_our_value(ours: float, published: float) -> None:
     gap = gap_percent(ours, published)
@@ -346,6 +347,7 @@ def test_readable_formats_keep_what_words_hold() -> None:
     assert "http" not in page  # self-contained
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"])), st.floats(1, 1e5)), min_size=1)
 )
@@ -356,6 +358,7 @@ def test_csv_reads_back(cells: list[tuple[str, float]]) -> None:
     assert [float(line["x"]) for line in lines] == pytest.approx([x for _, x in cells], abs=1e-6)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text("abc|\\_*`<"), min_size=1, max_size=4))
 def test_markdown_cells_never_break_the_table(words: list[str]) -> None:
     table = Table("t", [Column(str(i), "h") for i in range(len(words))], [{str(i): w for i, w in enumerate(words)}])

@@ -2,46 +2,51 @@
 
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT / "src"))
 
-from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
 
+from nplm2003 import plan
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES
 from nplm2003.files import whole, write_json
+from nplm2003.reference import copy_results
 from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row, resolve
 
 try:
     STUDY = resolve(config, ROOT)
 except UserError as error:
-    raise WorkflowError(str(error)) from None
+    # One line, without the trace that Snakemake adds to an exception.
+    sys.exit(f"nplm2003: error: {error}")
 
-# The commands of the rules run this package with the Python that runs Snakemake, unless conda supplies both.
-shell.prefix(
-    f"export PYTHONPATH={shlex.quote(str(ROOT / 'src'))}; "
-    + (f"export NPLM2003_MIRROR={shlex.quote(config['mirror'])}; " if config["mirror"] else "")
-    + f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; "
-)
+# The commands of the rules run this package, with the Python that runs Snakemake unless conda supplies one.
+# The mirror travels in the environment, since it is no reason to fetch again what is there.
+EXPORTS = {"PYTHONPATH": shlex.quote(str(ROOT / "src"))}
+if config["mirror"]:
+    EXPORTS["NPLM2003_MIRROR"] = shlex.quote(config["mirror"])
+if DeploymentMethod.CONDA not in workflow.deployment_settings.deployment_method:
+    EXPORTS["PATH"] = f"{shlex.quote(str(Path(sys.executable).parent))}:$PATH"
+shell.prefix(f"export {' '.join(f'{name}={value}' for name, value in EXPORTS.items())}; ")
 
 RESULTS = f"results/{STUDY['name']}"
 POLICY = STUDY["policy"]
 MAIN = f"{RESULTS}/{POLICY}"
 BENCHMARKS = f"{RESULTS}/benchmarks"
 LOGS = f"{RESULTS}/logs"
-CORPUS = STUDY["corpus"]
-POLICIES = {row["policy"]: row for row in STUDY["policies"]}
+POLICIES = [row["policy"] for row in STUDY["policies"]]
 BROWN = "data/downloads/brown.zip"
 
 MODELS = [row["model"] for row in STUDY["rows"]]
 
 
-def models_of(kind):
-    """Names of the models of one kind; never empty, so that it can constrain a wildcard."""
-    return [row["model"] for row in STUDY["rows"] if row["kind"] == kind] or ["-"]
+def models_of(*kinds):
+    """Names of the models of these kinds; never empty, so that it can constrain a wildcard."""
+    return [row["model"] for row in STUDY["rows"] if row["kind"] in kinds] or ["-"]
 
 
 def any_of(names):
@@ -52,7 +57,7 @@ def any_of(names):
 wildcard_constraints:
     policy=any_of(POLICIES),
     model=any_of(MODELS),
-    seed=r"\d+",
+    seed=any_of([0, *STUDY["seeds"]]),
 
 
 def modules(*names):
@@ -62,7 +67,7 @@ def modules(*names):
 
 def scores_of(folder):
     """The files of a scores folder."""
-    return [f"{folder}/{split}.npy" for split in SPLITS] + [f"{folder}/scores.json"]
+    return [*(f"{folder}/{split}.npy" for split in SPLITS), f"{folder}/scores.json"]
 
 
 def seed_of(model, seed):
@@ -77,6 +82,16 @@ def component_folders(wildcards):
         f"{RESULTS}/{wildcards.policy}/{component}/seed{seed_of(component, wildcards.seed)}/scores"
         for component in row["components"]
     ]
+
+
+def component_scores(wildcards):
+    """The files that a mixture mixes."""
+    return [file for folder in component_folders(wildcards) for file in scores_of(folder)]
+
+
+def component_options(wildcards):
+    """What `mix` is told of its components."""
+    return " ".join(plan.options(component=folder) for folder in component_folders(wildcards))
 
 
 def runs(models=None):
@@ -94,46 +109,14 @@ def row_value(key):
     return lambda wildcards: find_row(STUDY, wildcards.model)[key]
 
 
-def options(**values):
-    """Command-line options: --key value, --key for True, nothing for None and False."""
-    words = []
-    for key, value in values.items():
-        if value is None or value is False:
-            continue
-        words.append("--" + key.replace("_", "-"))
-        if value is not True:
-            words.append(shlex.quote(str(value)))
-    return " ".join(words)
-
-
 def corpus_options(wildcards):
     """What `build-tokens` is told of the corpus and of the vocabulary policy."""
-    row = POLICIES[wildcards.policy]
-    keys = ("count_on", "cut", "size", "lowercase", "marks", "split_clitics")
-    files = {key: CORPUS.get(key) for key in ("file", "train_file", "valid_file", "test_file", "tokenizer")}
-    if CORPUS["source"] == "brown":
-        files["file"] = BROWN
-    return options(
-        corpus=STUDY["name"],
-        source=CORPUS["source"],
-        **files,
-        **(CORPUS.get("split") or {}),
-        policy=wildcards.policy,
-        **{key: row[key] for key in keys},
-    )
-
-
-def corpus_files(wildcards):
-    """The files the corpus is read from."""
-    if CORPUS["source"] == "brown":
-        return [BROWN]
-    return [CORPUS[key] for key in ("file", "train_file", "valid_file", "test_file") if CORPUS.get(key)]
+    return plan.corpus_options(STUDY, wildcards.policy, BROWN)
 
 
 def network_options(wildcards):
     """The shape of a network, from its row."""
-    row = find_row(STUDY, wildcards.model)
-    return options(**{key: row[key] for key in ("order", "hidden", "features", "direct", "preset")})
+    return plan.network_options(find_row(STUDY, wildcards.model))
 
 
 def preset_file(wildcards):
@@ -144,3 +127,16 @@ def preset_file(wildcards):
 def table_files(stem):
     """The files of one table; the first goes into the report."""
     return [f"{RESULTS}/tables/{stem}.{suffix}" for suffix in ("html", "csv", "md", "tex")]
+
+
+def table_command(wildcards):
+    """The sub-command that makes a table; only the departures need no results."""
+    name = {"table1": "rows"}.get(wildcards.table, wildcards.table)
+    results = plan.options(results=None if name == "departures" else RESULTS)
+    return f"tabulate-{name} {results}"
+
+
+def figure_modules(wildcards):
+    """The modules that draw a figure."""
+    name = FIGURES[wildcards.figure][0]
+    return modules("figures/style", f"figures/{name}", "outcomes", *FIGURE_CODE.get(name, []))

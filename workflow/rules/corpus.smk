@@ -11,6 +11,8 @@ rule fetch_corpus:
         BROWN,
     benchmark:
         f"{BENCHMARKS}/fetch_corpus/all.tsv"
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=500,
         runtime=30,
@@ -23,22 +25,22 @@ rule fetch_corpus:
 rule build_tokens:
     """The vocabulary of one policy and the three splits as memory-mapped arrays."""
     input:
-        corpus_files,
-        code=modules("vocabulary", "corpora/__init__", f"corpora/{CORPUS['source']}"),
+        plan.corpus_files(STUDY["corpus"], BROWN),
+        code=modules("vocabulary", "corpora/__init__", f"corpora/{STUDY['corpus']['source']}"),
     output:
-        multiext(
-            f"{RESULTS}/{{policy}}/tokens/", "train.npy", "valid.npy", "test.npy", "vocabulary.tsv", "corpus.json"
-        ),
+        multiext(f"{RESULTS}/{{policy}}/tokens/", "train.npy", "valid.npy", "test.npy", "vocabulary.tsv", "corpus.json"),
     log:
         f"{LOGS}/build_tokens/{{policy}}.log",
     benchmark:
         f"{BENCHMARKS}/build_tokens/{{policy}}.tsv"
-    params:
-        corpus=corpus_options,
-        folder=subpath(output[0], parent=True),
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=1000,
         runtime=20,
+    params:
+        corpus=corpus_options,
+        folder=subpath(output[0], parent=True),
     message:
         "Building the vocabulary and token ids of policy {wildcards.policy}"
     shell:

@@ -2,29 +2,30 @@
 
 
 rule mix_scores:
+    """One mixture: weights fixed, or learnt on validation; then the scores of all splits."""
     input:
         rules.build_tokens.output,
-        components=lambda wildcards: [f for folder in component_folders(wildcards) for f in scores_of(folder)],
-        code=modules("mixture", "em", "scoring"),
+        components=component_scores,
+        code=modules("mixture", "em", "ngram/interpolated", "scoring"),
     output:
         scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/scores"),
         weights=f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/weights.json",
-    wildcard_constraints:
-        model=any_of(models_of("mixture")),
     log:
         f"{LOGS}/mix_scores/{{policy}},{{model}},{{seed}}.log",
     benchmark:
         f"{BENCHMARKS}/mix_scores/{{policy}},{{model}},{{seed}}.tsv"
-    params:
-        components=lambda wildcards: " ".join(
-            options(component=folder) for folder in component_folders(wildcards)
-        ),
-        weights=row_value("weights"),
-        tokens=subpath(input[0], parent=True),
-        folder=subpath(output[0], parent=True),
+    wildcard_constraints:
+        model=any_of(models_of("mixture")),
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=1000,
         runtime=20,
+    params:
+        components=component_options,
+        weights=row_value("weights"),
+        tokens=subpath(input[0], parent=True),
+        folder=subpath(output[0], parent=True),
     message:
         "Mixing {wildcards.model}, seed {wildcards.seed}"
     shell:

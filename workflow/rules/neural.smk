@@ -7,9 +7,9 @@ rule write_preset:
         f"{RESULTS}/presets/{{preset}}.json",
     wildcard_constraints:
         preset=any_of(STUDY["presets"]),
+    localrule: True
     params:
         content=lambda wildcards: {"presets": {wildcards.preset: STUDY["presets"][wildcards.preset]}},
-    localrule: True
     message:
         "Writing the preset {wildcards.preset}"
     run:
@@ -30,21 +30,23 @@ rule train_network:
             "learning_curve.csv",
             "training.json",
         ),
-    wildcard_constraints:
-        model=any_of(models_of("network")),
     log:
         f"{LOGS}/train_network/{{policy}},{{model}},{{seed}}.log",
     benchmark:
         f"{BENCHMARKS}/train_network/{{policy}},{{model}},{{seed}}.tsv"
+    wildcard_constraints:
+        model=any_of(models_of("network")),
+    priority: 10
+    conda:
+        "../../environment.yml"
+    threads: STUDY["threads"]
+    resources:
+        mem_mb=3000,
+        runtime=600,
     params:
         row=network_options,
         tokens=subpath(input[0], parent=True),
         folder=subpath(output[0], parent=True),
-    threads: STUDY["threads"]
-    priority: 10
-    resources:
-        mem_mb=3000,
-        runtime=600,
     message:
         "Training {wildcards.model}, seed {wildcards.seed} (log: {log})"
     shell:
@@ -53,6 +55,7 @@ rule train_network:
 
 
 rule score_network:
+    """The log-probability of every token under a trained network."""
     input:
         rules.build_tokens.output,
         network=rules.train_network.output[0],
@@ -60,20 +63,22 @@ rule score_network:
         code=modules("neural/model", "neural/data", "neural/scoring", "scoring"),
     output:
         scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/scores"),
-    wildcard_constraints:
-        model=any_of(models_of("network")),
     log:
         f"{LOGS}/score_network/{{policy}},{{model}},{{seed}}.log",
     benchmark:
         f"{BENCHMARKS}/score_network/{{policy}},{{model}},{{seed}}.tsv"
-    params:
-        tokens=subpath(input[0], parent=True),
-        network=subpath(input.network, parent=True),
-        folder=subpath(output[0], parent=True),
+    wildcard_constraints:
+        model=any_of(models_of("network")),
+    conda:
+        "../../environment.yml"
     threads: STUDY["threads"]
     resources:
         mem_mb=3000,
         runtime=60,
+    params:
+        tokens=subpath(input[0], parent=True),
+        network=subpath(input.network, parent=True),
+        folder=subpath(output[0], parent=True),
     message:
         "Scoring every token with {wildcards.model}, seed {wildcards.seed}"
     shell:

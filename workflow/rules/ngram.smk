@@ -11,6 +11,8 @@ rule build_lmplz:
         f"{LOGS}/build_lmplz.log",
     benchmark:
         f"{BENCHMARKS}/build_lmplz/all.tsv"
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=2000,
         runtime=20,
@@ -21,6 +23,7 @@ rule build_lmplz:
 
 
 rule estimate_kneser_ney:
+    """A modified Kneser-Ney n-gram on train, as an ARPA file of token ids."""
     input:
         rules.build_tokens.output,
         lmplz=LMPLZ,
@@ -28,18 +31,20 @@ rule estimate_kneser_ney:
     output:
         model=f"{RESULTS}/{{policy}}/{{model}}/seed0/model.arpa",
         description=f"{RESULTS}/{{policy}}/{{model}}/seed0/model.json",
-    wildcard_constraints:
-        model=any_of(models_of("kneser-ney")),
     log:
         f"{LOGS}/estimate_kneser_ney/{{policy}},{{model}}.log",
     benchmark:
         f"{BENCHMARKS}/estimate_kneser_ney/{{policy}},{{model}}.tsv"
-    params:
-        order=row_value("order"),
-        tokens=subpath(input[0], parent=True),
+    wildcard_constraints:
+        model=any_of(models_of("kneser-ney")),
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=2000,
         runtime=20,
+    params:
+        order=row_value("order"),
+        tokens=subpath(input[0], parent=True),
     message:
         "Estimating {wildcards.model} with lmplz (policy {wildcards.policy})"
     shell:
@@ -48,24 +53,27 @@ rule estimate_kneser_ney:
 
 
 rule score_kneser_ney:
+    """The log-probability of every token under a Kneser-Ney n-gram."""
     input:
         rules.build_tokens.output,
         model=rules.estimate_kneser_ney.output.model,
         code=modules("ngram/kneser_ney", "scoring"),
     output:
         scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed0/scores"),
-    wildcard_constraints:
-        model=any_of(models_of("kneser-ney")),
     log:
         f"{LOGS}/score_kneser_ney/{{policy}},{{model}}.log",
     benchmark:
         f"{BENCHMARKS}/score_kneser_ney/{{policy}},{{model}}.tsv"
-    params:
-        tokens=subpath(input[0], parent=True),
-        folder=subpath(output[0], parent=True),
+    wildcard_constraints:
+        model=any_of(models_of("kneser-ney")),
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=2000,
         runtime=20,
+    params:
+        tokens=subpath(input[0], parent=True),
+        folder=subpath(output[0], parent=True),
     message:
         "Scoring every token with {wildcards.model} (policy {wildcards.policy})"
     shell:
@@ -77,20 +85,22 @@ rule estimate_interpolated:
     """Weights of the interpolated trigram per frequency bin, by EM on validation."""
     input:
         rules.build_tokens.output,
-        code=modules("ngram/interpolated"),
+        code=modules("ngram/interpolated", "em"),
     output:
         f"{RESULTS}/{{policy}}/{{model}}/seed0/weights.json",
-    wildcard_constraints:
-        model=any_of(models_of("interpolated")),
     log:
         f"{LOGS}/estimate_interpolated/{{policy}},{{model}}.log",
     benchmark:
         f"{BENCHMARKS}/estimate_interpolated/{{policy}},{{model}}.tsv"
-    params:
-        tokens=subpath(input[0], parent=True),
+    wildcard_constraints:
+        model=any_of(models_of("interpolated")),
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=2000,
         runtime=20,
+    params:
+        tokens=subpath(input[0], parent=True),
     message:
         "Estimating the interpolated trigram (policy {wildcards.policy})"
     shell:
@@ -98,24 +108,27 @@ rule estimate_interpolated:
 
 
 rule score_interpolated:
+    """The log-probability of every token under the interpolated trigram."""
     input:
         rules.build_tokens.output,
         weights=rules.estimate_interpolated.output,
         code=modules("ngram/interpolated", "scoring"),
     output:
         scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed0/scores"),
-    wildcard_constraints:
-        model=any_of(models_of("interpolated")),
     log:
         f"{LOGS}/score_interpolated/{{policy}},{{model}}.log",
     benchmark:
         f"{BENCHMARKS}/score_interpolated/{{policy}},{{model}}.tsv"
-    params:
-        tokens=subpath(input[0], parent=True),
-        folder=subpath(output[0], parent=True),
+    wildcard_constraints:
+        model=any_of(models_of("interpolated")),
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=2000,
         runtime=20,
+    params:
+        tokens=subpath(input[0], parent=True),
+        folder=subpath(output[0], parent=True),
     message:
         "Scoring every token with the interpolated trigram (policy {wildcards.policy})"
     shell:

@@ -7,41 +7,42 @@ POLICY_EVALUATIONS = [
     f"{RESULTS}/{policy}/{model}/seed0/evaluation.json" for policy in POLICIES for model in STUDY["policy_models"]
 ]
 POLICY_STATISTICS = [f"{RESULTS}/{policy}/tokens/corpus.json" for policy in POLICIES]
-SCORES = [file for folder in runs() for file in scores_of(f"{folder}/scores")]
 NETWORKS = runs(models_of("network"))
 CURVES = [f"{folder}/learning_curve.csv" for folder in NETWORKS]
 FEATURES = [f"{folder}/features.npy" for folder in NETWORKS]
 MAIN_STATISTICS = f"{MAIN}/tokens/corpus.json"
 MAIN_VOCABULARY = f"{MAIN}/tokens/vocabulary.tsv"
 
-TABLES = ["table1", "policies", "targets", "departures", "neighbours"]
-TABLE_COMMANDS = {"table1": "rows"}
+PUBLISHED = [STUDY["published"]] if STUDY["published"] else []
+MIXED_SCORES = [file for folder in runs(models_of("network", "interpolated")) for file in scores_of(f"{folder}/scores")]
+
 TABLE_INPUTS = {
-    "table1": [*EVALUATIONS, MAIN_STATISTICS],
-    "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS],
-    "targets": [*EVALUATIONS, MAIN_STATISTICS],
-    "departures": [],
+    "table1": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
+    "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS, *PUBLISHED],
+    "targets": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
+    "departures": [],  # they follow from the configuration alone
     "neighbours": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
 }
 FIGURE_INPUTS = {
-    "rows-against-paper": [*EVALUATIONS, MAIN_STATISTICS],
+    "rows-against-paper": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
     "learning-curves": [*EVALUATIONS, *CURVES, MAIN_STATISTICS],
-    "order": [*EVALUATIONS, MAIN_STATISTICS],
-    "mixture-weight": [*EVALUATIONS, *SCORES, MAIN_STATISTICS],
-    "word-frequency": [*EVALUATIONS, *SCORES, MAIN_STATISTICS, MAIN_VOCABULARY],
+    "order": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
+    "mixture-weight": [*EVALUATIONS, *MIXED_SCORES, MAIN_STATISTICS],
+    "word-frequency": [*EVALUATIONS, MAIN_STATISTICS],
     "word-features": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
-    "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS],
+    "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS, *PUBLISHED],
 }
-FIGURE_MODULES = {figure: module for figure, (module, _) in FIGURES.items()}
+# What the module of a figure takes from others, beside `style` and `outcomes`.
+FIGURE_CODE = {"mixtures": ["mixture", "em", "scoring"], "words": ["neighbours"]}
 
 
 rule write_study:
     """The resolved configuration: which rows there are, in which order, beside which published ones."""
     output:
         STUDY_FILE,
+    localrule: True
     params:
         content=STUDY,
-    localrule: True
     message:
         "Writing the resolved configuration"
     run:
@@ -49,6 +50,7 @@ rule write_study:
 
 
 rule evaluate_scores:
+    """Perplexities of one model from its score files, in all and by how often the words occur in train."""
     input:
         rules.build_tokens.output,
         arrays=scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/scores")[:-1],
@@ -60,12 +62,14 @@ rule evaluate_scores:
         f"{LOGS}/evaluate_scores/{{policy}},{{model}},{{seed}}.log",
     benchmark:
         f"{BENCHMARKS}/evaluate_scores/{{policy}},{{model}},{{seed}}.tsv"
-    params:
-        tokens=subpath(input[0], parent=True),
-        folder=subpath(input.scores, parent=True),
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=500,
         runtime=10,
+    params:
+        tokens=subpath(input[0], parent=True),
+        folder=subpath(input.scores, parent=True),
     message:
         "Perplexities of {wildcards.model}, seed {wildcards.seed} (policy {wildcards.policy})"
     shell:
@@ -74,6 +78,7 @@ rule evaluate_scores:
 
 
 rule tabulate_results:
+    """One table, for every kind of reader: HTML (in the report), CSV, Markdown and LaTeX."""
     input:
         lambda wildcards: TABLE_INPUTS[wildcards.table],
         study=STUDY_FILE,
@@ -86,25 +91,24 @@ rule tabulate_results:
             labels={"table": "{table}"},
         ),
         multiext(f"{RESULTS}/tables/{{table}}", ".csv", ".md", ".tex"),
-    wildcard_constraints:
-        table=any_of(TABLES),
     log:
         f"{LOGS}/tabulate_results/{{table}}.log",
     benchmark:
         f"{BENCHMARKS}/tabulate_results/{{table}}.tsv"
-    params:
-        command=lambda wildcards: TABLE_COMMANDS.get(wildcards.table, wildcards.table),
-        # The departures follow from the configuration alone.
-        results=lambda wildcards: "" if wildcards.table == "departures" else options(results=RESULTS),
-        stem=subpath(output[0], strip_suffix=".html"),
+    wildcard_constraints:
+        table=any_of(TABLE_INPUTS),
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=500,
         runtime=10,
+    params:
+        command=table_command,
+        stem=subpath(output[0], strip_suffix=".html"),
     message:
         "Tabulating {wildcards.table}"
     shell:
-        "python -m nplm2003 tabulate-{params.command} --study {input.study:q} {params.results}"
-        " --output {params.stem:q} > {log:q} 2>&1"
+        "python -m nplm2003 {params.command} --study {input.study:q} --output {params.stem:q} > {log:q} 2>&1"
 
 
 rule tabulate_timings:
@@ -122,11 +126,13 @@ rule tabulate_timings:
         ),
     log:
         f"{LOGS}/tabulate_timings.log",
-    params:
-        benchmarks=BENCHMARKS,
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=500,
         runtime=10,
+    params:
+        benchmarks=BENCHMARKS,
     message:
         "Tabulating the time and memory of every job"
     shell:
@@ -134,10 +140,11 @@ rule tabulate_timings:
 
 
 rule plot_figure:
+    """One figure, as PNG (in the report) and SVG (in the paper). A change of style draws again and does nothing else."""
     input:
         lambda wildcards: FIGURE_INPUTS[wildcards.figure],
         study=STUDY_FILE,
-        code=lambda wildcards: modules("figures/style", f"figures/{FIGURE_MODULES[wildcards.figure]}", "outcomes"),
+        code=figure_modules,
     output:
         report(
             f"{RESULTS}/figures/{{figure}}.png",
@@ -146,18 +153,20 @@ rule plot_figure:
             labels={"figure": "{figure}"},
         ),
         f"{RESULTS}/figures/{{figure}}.svg",
-    wildcard_constraints:
-        figure=any_of(FIGURES),
     log:
         f"{LOGS}/plot_figure/{{figure}}.log",
     benchmark:
         f"{BENCHMARKS}/plot_figure/{{figure}}.tsv"
-    params:
-        results=RESULTS,
-        stem=subpath(output[0], strip_suffix=".png"),
+    wildcard_constraints:
+        figure=any_of(FIGURES),
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        results=subpath(input.study, parent=True),
+        stem=subpath(output[0], strip_suffix=".png"),
     message:
         "Drawing {wildcards.figure}"
     shell:
@@ -167,21 +176,27 @@ rule plot_figure:
 
 rule tables:
     input:
-        [file for table in TABLES for file in table_files(table)],
+        [file for table in TABLE_INPUTS for file in table_files(table)],
         rules.tabulate_timings.output,
+    message:
+        f"The tables are in {RESULTS}/tables"
 
 
 rule figures:
     input:
         [f"{RESULTS}/figures/{figure}.{suffix}" for figure in FIGURES for suffix in ("png", "svg")],
+    message:
+        f"The figures are in {RESULTS}/figures"
 
 
 rule write_paper:
+    """The write-up as PDF; every number in it comes from the tables."""
     input:
         rules.tables.input,
         rules.figures.input,
-        STUDY_FILE,
+        study=STUDY_FILE,
         source=str(ROOT / "paper" / "main.typ"),
+        references=str(ROOT / "paper" / "references.bib"),
         code=modules("paper"),
     output:
         report(f"{RESULTS}/paper.pdf", caption="../report/paper.rst", category="Paper", labels={"paper": "paper"}),
@@ -189,11 +204,13 @@ rule write_paper:
         f"{LOGS}/write_paper.log",
     benchmark:
         f"{BENCHMARKS}/write_paper/all.tsv"
-    params:
-        results=RESULTS,
+    conda:
+        "../../environment.yml"
     resources:
         mem_mb=500,
         runtime=10,
+    params:
+        results=subpath(input.study, parent=True),
     message:
         "Typesetting the paper"
     shell:
@@ -204,38 +221,69 @@ rule write_paper:
 rule paper:
     input:
         rules.write_paper.output,
+    message:
+        "The paper is {input}"
 
 
 rule write_report:
-    """One HTML file with every table and figure: Snakemake reads its own records, so this is a second, short run."""
+    """One HTML file with every table and figure, by Snakemake's own `--report`.
+
+    That is a second, short run of Snakemake, which reads the records of this one; it is given this run's configuration
+    whole, whatever files and options that came from.
+    """
     input:
         rules.tables.input,
         rules.figures.input,
         rules.paper.input,
+        captions=sorted(str(path) for path in (ROOT / "workflow" / "report").glob("*.rst")),
     output:
         f"{RESULTS}/report.html",
     log:
         f"{LOGS}/write_report.log",
-    params:
-        snakefile=str(ROOT / "Snakefile"),
-        configuration=config,
-        stylesheet=str(ROOT / "workflow" / "report" / "report.css"),
     localrule: True
+    params:
+        configuration=config,
+        snakefile=str(ROOT / "Snakefile"),
     message:
-        "Writing the report {output}"
+        "Writing the report"
     run:
-        import yaml
-
-        with whole(f"{RESULTS}/report-configuration.yaml") as overlay:
-            overlay.write_text(yaml.safe_dump(dict(params.configuration)), encoding="utf-8")
-            with whole(output[0]) as page:
-                shell(
-                    "python -m snakemake --snakefile {params.snakefile:q} --configfile {overlay:q} --nolock --cores 1"
-                    " --report {page:q} --report-stylesheet {params.stylesheet:q} -- tables figures paper"
-                    " > {log:q} 2>&1"
-                )
+        with tempfile.TemporaryDirectory() as folder, whole(output[0]) as page:
+            overlay = f"{folder}/configuration.json"
+            write_json(overlay, params.configuration)
+            shell(
+                "python -m snakemake --snakefile {params.snakefile:q} --configfile {overlay:q} --cores 1 --nolock"
+                " --report {page:q} -- tables figures paper > {log:q} 2>&1"
+            )
 
 
 rule report:
     input:
         rules.write_report.output,
+    message:
+        "The report is {input}: open it in a browser"
+
+
+rule reference:
+    """Copy the small result files, without any corpus text, to where they are committed. Runs whenever it is asked."""
+    input:
+        rules.tables.input,
+        rules.figures.input,
+        rules.paper.input,
+        rules.report.input,
+        MAIN_STATISTICS,
+        POLICY_STATISTICS,
+        EVALUATIONS,
+        POLICY_EVALUATIONS,
+        CURVES,
+        [f"{folder}/scores/scores.json" for folder in runs()],
+        [f"{folder}/training.json" for folder in NETWORKS],
+        [f"{folder}/weights.json" for folder in runs(models_of("mixture", "interpolated"))],
+        study=STUDY_FILE,
+    params:
+        results=subpath(input.study, parent=True),
+        reference=f"results/reference/{STUDY['name']}",
+    message:
+        "Copying the small results to {params.reference}"
+    run:
+        for name in copy_results(input, params.results, params.reference):
+            print(f"{name} is left out: it is too large", file=sys.stderr)

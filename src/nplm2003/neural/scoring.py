@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -49,17 +50,21 @@ def log_probabilities(model: NeuralLanguageModel, contexts: Tensor, targets: Ten
 
 def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:
     """The trained network of a `weights.pt`; refuses one that was trained on another vocabulary than `store`'s."""
+    if not Path(path).is_file():
+        raise UserError(f"there is no network {path}: train it first")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-        shape, weights = content["shape"], content["weights"]
-    except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as a network ({error}): train it again") from error
-    if shape["vocabulary"] != store.fingerprint:
-        raise UserError(
-            f"{path} was trained on other tokens than {store.folder} holds: score it on the tokens it was trained with"
-        )
-    model = NeuralLanguageModel(store.size, shape["order"], shape["hidden"], shape["features"], shape["direct"])
-    model.load_state_dict(weights)
+        shape = content["shape"]
+        if shape["vocabulary"] != store.fingerprint:
+            raise UserError(
+                f"{path} was trained on other tokens than {store.folder} holds: "
+                "score it on the tokens it was trained with"
+            )
+        model = NeuralLanguageModel(store.size, shape["order"], shape["hidden"], shape["features"], shape["direct"])
+        model.load_state_dict(content["weights"])
+    # What torch and pickle raise for files that are damaged or something else; their texts run over many lines.
+    except (OSError, EOFError, RuntimeError, LookupError, TypeError, ValueError, pickle.UnpicklingError) as error:
+        raise UserError(f"{path} cannot be read as a network ({type(error).__name__}): train it again") from error
     return model.eval()
 
 

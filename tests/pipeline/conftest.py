@@ -1,0 +1,182 @@
+"""A tiny study, run once from raw text to report and paper, in a copy of the repository whose path holds a space."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PARTS = ("Snakefile", "environment.yml", "workflow", "src", "config", "paper", "profiles", "data/reference")
+
+STUDY = """\
+name: tiny
+title: A tiny study
+corpus:
+  source: text
+  file: data/a tiny text.txt
+  tokenizer: whitespace
+  split: {train: 0.7, valid: 0.15}
+policy: rank80
+policies: config/tiny/policies.tsv
+networks: config/tiny/networks.tsv
+ngrams: config/tiny/ngrams.tsv
+mixtures: config/tiny/mixtures.tsv
+presets:
+  modern: {epochs_direct: 2, epochs_without_direct: 2}
+  paper: {epochs_direct: 1, epochs_without_direct: 1}
+"""
+TABLES = {
+    "policies": """\
+policy	count_on	cut	size	lowercase	marks	split_clitics
+rank80	stream	rank	80	no	no	no
+freq2-train	train	frequency	2	yes	yes	no
+""",
+    "networks": """\
+model	published	order	hidden	features	direct	preset
+MLP1	MLP1	5	4	6	yes	modern
+MLP7		3	4	3	yes	modern
+MLP9-paper	MLP9	5	5	3	no	paper
+""",
+    "ngrams": """\
+model	published	kind	order
+interpolated-trigram	Deleted interpolation	interpolated	3
+kneser-ney-3	Kneser-Ney back-off	kneser-ney	3
+kneser-ney-5	Kneser-Ney back-off	kneser-ney	5
+""",
+    "mixtures": """\
+model	published	components	weights
+MLP2	MLP2	MLP1,interpolated-trigram	fixed
+MLP1-kn5-binned		MLP1,kneser-ney-5	binned
+""",
+}
+
+
+def tiny_text() -> str:
+    """About 2,500 tokens of invented words, each likelier to come after some words than after others."""
+    draw = random.Random(2003)
+    words = ["".join(draw.choices("aeioustrnml", k=draw.randint(2, 6))) for _ in range(150)]
+    lines, word = [], 0
+    for _ in range(250):
+        line = []
+        for _ in range(draw.randint(5, 12)):
+            # Zipf's law over a list that begins at another place after every word.
+            rank = int(draw.paretovariate(0.9)) % len(words)
+            word = (7 * word + rank) % len(words) if draw.random() < 0.5 else rank
+            line.append(words[word])
+        lines.append(" ".join([*line, "."]))
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Clone:
+    """A copy of what a clone of the repository holds, with the files of the tiny study in it."""
+
+    folder: Path
+
+    def start(self, *arguments: str | Path, cores: int = 2) -> subprocess.Popen[str]:
+        """Start Snakemake in the clone, as the leader of a process group of its own."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "NPLM"))}
+        return subprocess.Popen(
+            [sys.executable, "-m", "snakemake", "--cores", str(cores), *map(str, arguments)],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def snakemake(self, *arguments: str | Path, status: int = 0) -> str:
+        """Run Snakemake to its end; its output, both streams together. Fails unless it ends with `status`."""
+        process = self.start(*arguments)
+        output, _ = process.communicate(timeout=600)
+        assert process.returncode == status, output
+        return output
+
+    def tiny(self, *arguments: str | Path, status: int = 0) -> str:
+        """Run the tiny study."""
+        return self.snakemake(*arguments, "--configfile", "config/tiny/study.yaml", status=status)
+
+    def planned(self, *arguments: str | Path, configfiles: Sequence[str] = ("config/tiny/study.yaml",)) -> dict[str, int]:
+        """How often a dry run would run each rule, target rules left out."""
+        output = self.snakemake("--dry-run", *arguments, "--configfile", *configfiles)
+        return planned_jobs(output)
+
+    @contextmanager
+    def changed(self, name: str, old: str, new: str) -> Iterator[None]:
+        """Replace `old` by `new` in one file of the clone for a while."""
+        path = self.folder / name
+        before = path.read_text(encoding="utf-8")
+        assert old in before
+        path.write_text(before.replace(old, new), encoding="utf-8")
+        try:
+            yield
+        finally:
+            path.write_text(before, encoding="utf-8")
+
+
+def planned_jobs(output: str) -> dict[str, int]:
+    """The table of jobs that a dry run prints, target rules left out."""
+    targets = ("all", "tables", "figures", "paper", "report", "total")
+    jobs = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", output, flags=re.MULTILINE)}
+    return {rule: count for rule, count in jobs.items() if rule not in targets}
+
+
+def make_clone(folder: Path) -> Clone:
+    """Copy the repository's own files to `folder` and add the tiny study."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for part in PARTS:
+        source, target = REPOSITORY / part, folder / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=ignored)
+        else:
+            shutil.copy(source, target)
+    (folder / "data" / "a tiny text.txt").write_text(tiny_text(), encoding="utf-8")
+    tiny = folder / "config" / "tiny"
+    tiny.mkdir()
+    (tiny / "study.yaml").write_text(STUDY, encoding="utf-8")
+    for name, content in TABLES.items():
+        (tiny / f"{name}.tsv").write_text(content, encoding="utf-8")
+    return Clone(folder)
+
+
+def _place_lmplz(clone: Clone) -> None:
+    """Put an lmplz that is there already into the clone; else the workflow's own rule finds or builds one."""
+    target = clone.folder / "data" / "tools" / "lmplz"
+    for path in (os.environ.get("NPLM2003_LMPLZ"), REPOSITORY / "data" / "tools" / "lmplz"):
+        if path and Path(path).is_file():
+            target.parent.mkdir(parents=True)
+            shutil.copy(path, target)
+            return
+    missing = [program for program in ("cmake", "make", "c++") if not shutil.which(program)]
+    if not (shutil.which("lmplz") or (not missing and Path("/usr/include/boost/version.hpp").is_file())):
+        pytest.skip(
+            "NO PIPELINE TEST RAN: there is no lmplz (NPLM2003_LMPLZ, data/tools/lmplz, PATH), and none can be built "
+            f"here without {', '.join(missing) or 'Boost'}"
+        )
+
+
+@pytest.fixture(scope="session")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    """A copy of the repository in which nothing has run."""
+    return make_clone(tmp_path_factory.mktemp("pipeline") / "a fresh clone")
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    """A copy of the repository in which the tiny study has run to its end."""
+    made = make_clone(tmp_path_factory.mktemp("pipeline") / "the tiny study")
+    _place_lmplz(made)
+    made.tiny("all")
+    return made

@@ -1,0 +1,108 @@
+"""Outputs are whole or absent, whatever goes wrong while they are written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nplm2003.errors import UserError
+from nplm2003.files import read_array, read_json, sha256, whole, write_array, write_json, write_text
+
+
+def test_whole_makes_folders_and_keeps_the_suffix(tmp_path: Path) -> None:
+    target = tmp_path / "a folder" / "deeper" / "figure.png"
+    with whole(target) as temporary:
+        assert temporary.parent == target.parent and temporary.suffix == ".png"
+        temporary.write_bytes(b"content")
+        assert not target.exists()  # nobody sees it before it is complete
+    assert target.read_bytes() == b"content"
+    assert list(target.parent.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_failure_leaves_what_was_there(tmp_path: Path, error: type[BaseException]) -> None:
+    target = tmp_path / "table.csv"
+    target.write_text("old")
+    with pytest.raises(error), whole(target) as temporary:
+        temporary.write_text("half of the ne")
+        raise error
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_failure_leaves_nothing_new(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), whole(tmp_path / "table.csv") as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
+    mask = os.umask(0o027)
+    try:
+        write_text(tmp_path / "text", "x")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "text").stat().st_mode) == 0o640
+
+
+def test_json_round_trip(tmp_path: Path) -> None:
+    content = {"perplexity": 276.5, "word": "naïve", "none": None, "list": [1, 2]}
+    write_json(tmp_path / "x.json", content)
+    assert read_json(tmp_path / "x.json") == content
+    assert "naïve" in (tmp_path / "x.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_json_holds_no_nan(tmp_path: Path, value: float) -> None:
+    write_json(tmp_path / "x.json", {"perplexity": 1.0})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(tmp_path / "x.json", {"perplexity": value})
+    assert read_json(tmp_path / "x.json") == {"perplexity": 1.0}
+
+
+@pytest.mark.parametrize("content", [b"", b'{"perplexity": 27', b"\xff\xfe"])
+def test_broken_json_is_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.json").write_bytes(content)
+    with pytest.raises(UserError, match=r"x\.json cannot be read as JSON") as error:
+        read_json(tmp_path / "x.json")
+    assert "\n" not in str(error.value)
+
+
+def test_array_round_trip_is_mapped_and_read_only(tmp_path: Path) -> None:
+    array = np.array([[1.5, -2.0]], dtype=np.float32)
+    write_array(tmp_path / "x.npy", array)
+    read = read_array(tmp_path / "x.npy")
+    assert read.dtype == np.float32 and np.array_equal(read, array)
+    assert isinstance(read, np.memmap) and not read.flags.writeable
+
+
+def test_objects_are_not_pickled(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="allow_pickle"):
+        write_array(tmp_path / "x.npy", np.array([object()]))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("keep", [0, 5, 100, 150])
+def test_a_truncated_array_is_refused(tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "x.npy"
+    write_array(path, np.arange(100, dtype=np.float32))
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(UserError, match=r"x\.npy cannot be read as an array") as error:
+        read_array(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_pickle_is_no_array(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([{"a": 1}]), allow_pickle=True)
+    with pytest.raises(UserError, match="cannot be read as an array"):
+        read_array(tmp_path / "x.npy")
+
+
+def test_sha256_of_a_known_text(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"abc")  # the example of FIPS 180-2
+    assert sha256(tmp_path / "x") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -1,0 +1,287 @@
+"""The configuration and its tables: the committed ones resolve, and every mistake is one clear line."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nplm2003.errors import UserError
+from nplm2003.neural.preset import Preset
+from nplm2003.study import MAX_NGRAM_ORDER, TABLES, find_row, resolve
+from nplm2003.vocabulary import COUNT_ON, CUTS, Policy
+
+ROOT = Path(__file__).parents[2]
+SCHEMAS = ROOT / "workflow" / "schemas"
+Config = dict[str, Any]
+
+
+def overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> Config:
+    """`over` laid over `base`, key by key at every level, as Snakemake does with --configfile."""
+    result = dict(base)
+    for key, value in over.items():
+        below = result.get(key)
+        result[key] = overlay(below, value) if isinstance(value, dict) and isinstance(below, dict) else value
+    return result
+
+
+def load(name: str) -> Config:
+    content: Config = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+    return content
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """The committed configuration, resolved from an empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return load("config/config.yaml")
+
+
+def read_table(name: str) -> list[list[str]]:
+    with (ROOT / name).open(encoding="utf-8", newline="") as stream:
+        return list(csv.reader(stream, delimiter="\t"))
+
+
+def use_table(config: Config, table: str, lines: list[list[str]]) -> None:
+    """Let `config` read `lines` as its `table`, from a file my-TABLE.tsv in the working directory."""
+    config[table] = f"my-{table}.tsv"
+    Path(config[table]).write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+
+
+# --- what is right ---------------------------------------------------------------------------------------------------
+
+
+def test_the_brown_study_resolves(config: Config) -> None:
+    study = resolve(config, ROOT)
+    assert (study["name"], study["policy"], study["seeds"]) == ("brown", "top16383", [1])
+    rows = {row["model"]: row for row in study["rows"]}
+    for k in (1, 3, 5, 7, 9):
+        net, mixture = rows[f"MLP{k}"], rows[f"MLP{k + 1}"]
+        assert (net["kind"], net["preset"], net["published"], net["seeds"]) == ("network", "modern", f"MLP{k}", [1])
+        assert mixture["kind"] == "mixture" and mixture["weights"] == "fixed"
+        assert mixture["components"] == [f"MLP{k}", "interpolated-trigram"]
+        # A mixture has the shape of its network, as in the paper's table.
+        assert all(mixture[key] == net[key] for key in ("order", "hidden", "features", "direct"))
+    assert rows["MLP9"]["direct"] is False and rows["MLP3"]["hidden"] == 0
+    assert {rows["MLP1-paper"]["preset"], rows["MLP9-paper"]["preset"]} == {"paper"}
+    assert rows["interpolated-trigram"]["seeds"] == [0] and rows["kneser-ney-5"]["order"] == 5
+    assert study["policy_models"] == ["interpolated-trigram", "kneser-ney-3", "kneser-ney-5"]
+    assert len(study["policies"]) >= 8
+    assert Path(study["published"]).is_file()
+    for row in study["rows"]:
+        assert {"model", "published", "kind", "order", "classes", "hidden", "features", "direct", "preset"} < set(row)
+
+
+def test_networks_stand_before_their_mixtures_and_ngrams_last(config: Config) -> None:
+    models = [row["model"] for row in resolve(config, ROOT)["rows"]]
+    assert models[:4] == ["MLP1", "MLP2", "MLP3", "MLP4"]
+    assert models[-4:] == ["interpolated-trigram", "kneser-ney-3", "kneser-ney-4", "kneser-ney-5"]
+
+
+def test_the_demo_overlay_resolves_to_the_same_rows(config: Config) -> None:
+    brown, demo = resolve(config, ROOT), resolve(overlay(config, load("config/demo.yaml")), ROOT)
+    assert (demo["name"], demo["corpus"]["source"], demo["published"]) == ("demo", "embedded", None)
+    assert [row["model"] for row in demo["rows"]] == [row["model"] for row in brown["rows"]]
+    # The overlay changes the epochs alone: the recipes are those of the real study.
+    for name, preset in demo["presets"].items():
+        differing = {key for key, value in preset.items() if value != brown["presets"][name][key]}
+        assert differing <= {"epochs_direct", "epochs_without_direct", "batch", "rate"}
+
+
+def test_a_table_of_the_working_directory_comes_first(config: Config) -> None:
+    Path("config").mkdir()
+    lines = read_table("config/ngrams.tsv")
+    Path("config/ngrams.tsv").write_text("\n".join("\t".join(line) for line in lines), encoding="utf-8")
+    use_table(config, "mixtures", read_table("config/mixtures.tsv")[:1])
+    Path("config/ngrams.tsv").write_text("\t".join(lines[0]) + "\nmine\t\tinterpolated\t3\n", encoding="utf-8")
+    assert find_row(resolve(config, ROOT), "mine")["published"] is None
+
+
+def test_comments_and_spreadsheet_marks_in_tables(config: Config) -> None:
+    lines = read_table("config/ngrams.tsv")
+    text = "\ufeff" + "\r\n".join(["\t".join(lines[0]), "# a remark", *("\t".join(line) for line in lines[1:])])
+    config["ngrams"] = "my-ngrams.tsv"
+    Path("my-ngrams.tsv").write_text(text, encoding="utf-8")
+    assert resolve(config, ROOT)["rows"] == resolve(load("config/config.yaml"), ROOT)["rows"]
+
+
+def test_mixtures_of_ngrams_alone_draw_nothing(config: Config) -> None:
+    lines = [*read_table("config/mixtures.tsv"), ["both", "", "interpolated-trigram,kneser-ney-5", "learnt"]]
+    use_table(config, "mixtures", lines)
+    config["seeds"] = [1, 2]
+    study = resolve(config, ROOT)
+    both = find_row(study, "both")
+    assert (both["order"], both["hidden"], both["seeds"]) == (5, None, [0])
+    assert find_row(study, "MLP2")["seeds"] == [1, 2]
+
+
+def test_no_such_row() -> None:
+    with pytest.raises(KeyError):
+        find_row({"rows": []}, "MLP1")
+
+
+def test_schemas_are_in_step_with_the_code() -> None:
+    from nplm2003.neural.objectives import OBJECTIVES
+
+    schema = load("workflow/schemas/config.schema.yaml")
+    preset = schema["properties"]["presets"]["additionalProperties"]
+    fields = {field.name for field in dataclasses.fields(Preset)}
+    assert set(preset["properties"]) == set(preset["required"]) == fields
+    assert set(preset["properties"]["objective"]["enum"]) == set(OBJECTIVES)
+    rows = load("workflow/schemas/rows.schema.yaml")["$defs"]
+    assert set(TABLES) <= set(rows)
+    policy = rows["policies"]
+    assert {"policy", *(field.name for field in dataclasses.fields(Policy))} - {"name"} == set(policy["properties"])
+    assert policy["properties"]["count_on"]["enum"] == list(COUNT_ON)
+    assert policy["properties"]["cut"]["enum"] == list(CUTS)
+    for table in TABLES:
+        assert rows[table]["additionalProperties"] is False
+        assert set(rows[table]["required"]) == set(rows[table]["properties"])
+
+
+def test_every_committed_preset_makes_a_preset(config: Config) -> None:
+    for preset in config["presets"].values():
+        assert Preset(**preset).as_dict() == preset
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def refusal(config: Mapping[str, Any]) -> str:
+    """The one line with which `config` is refused."""
+    with pytest.raises(UserError) as error:
+        resolve(config, ROOT)
+    line = str(error.value)
+    assert line and "\n" not in line
+    assert len(line) < 400  # a line that is read, not a dump
+    return line
+
+
+KEYS: dict[str, tuple[Config, list[str]]] = {
+    "misspelt key": ({"polcy": "top16383"}, ["the configuration", "unknown key 'polcy'", "policy"]),
+    "misspelt key below": ({"corpus": {"spilt": {}}}, ["unknown key 'corpus.spilt'", "split"]),
+    "misspelt preset key": ({"presets": {"modern": {"droput": 0.1}}}, ["'presets.modern.droput'", "dropout"]),
+    "wrong type": ({"threads": "two"}, ["threads", "'two' is not of type 'integer'"]),
+    "wrong type below": ({"presets": {"paper": {"rate": "1e-3"}}}, ["presets.paper.rate", "not of type 'number'"]),
+    "fractional batch": ({"presets": {"paper": {"batch": 1.5}}}, ["presets.paper.batch", "1.5"]),
+    "no threads": ({"threads": 0}, ["threads", "0 is less than the minimum of 1"]),
+    "dropout of everything": ({"presets": {"modern": {"dropout": 1.0}}}, ["presets.modern.dropout", "1.0"]),
+    "unknown objective": ({"presets": {"modern": {"objective": "nce"}}}, ["presets.modern.objective", "'softmax'"]),
+    "half a preset": ({"presets": {"mine": {"rate": 1.0}}}, ["presets.mine", "required"]),
+    "unknown source": ({"corpus": {"source": "apnews"}}, ["corpus.source", "'apnews'", "'brown'"]),
+    "unknown policy": ({"policy": "top999"}, ["policy 'top999'", "config/policies.tsv", "top16383"]),
+    "no seed": ({"seeds": []}, ["seeds", "[]"]),
+    "seed 0": ({"seeds": [0]}, ["seeds.0", "0 is less than the minimum of 1"]),
+    "seed twice": ({"seeds": [1, 1]}, ["seeds", "non-unique"]),
+    "name with a slash": ({"name": "my/corpus"}, ["name", "'my/corpus'"]),
+    "share of 0": ({"corpus": {"split": {"train": 0}}}, ["corpus.split.train", "0"]),
+    "missing table": ({"networks": "config/nets.tsv"}, ["networks", "no file config/nets.tsv"]),
+    "missing published": ({"published": "data/none.csv"}, ["published", "no file data/none.csv"]),
+    "file of brown": ({"corpus": {"file": "x.txt"}}, ["corpus.file", "only for source: text", "brown"]),
+    "text without a file": ({"corpus": {"source": "text"}}, ["source text needs file"]),
+    "no test file": (
+        {"corpus": {"source": "text", "train_file": "a", "valid_file": "b"}},
+        ["all of train_file, valid_file and test_file"],
+    ),
+    "no split": ({"corpus": {"split": None}}, ["corpus.split is missing"]),
+}
+
+
+@pytest.mark.parametrize("case", KEYS)
+def test_a_bad_key_is_one_clear_line(config: Config, case: str) -> None:
+    change, said = KEYS[case]
+    line = refusal(overlay(config, change))
+    assert all(part in line for part in said), line
+
+
+def test_a_missing_key_is_named(config: Config) -> None:
+    for key in config:
+        line = refusal({k: v for k, v in config.items() if k != key})
+        assert f"'{key}' is a required property" in line
+
+
+def changed(model: str, column: str, cell: str) -> Callable[[list[list[str]]], list[list[str]]]:
+    """The table with one cell of one row changed."""
+
+    def change(lines: list[list[str]]) -> list[list[str]]:
+        place = lines[0].index(column)
+        return [[*line[:place], cell, *line[place + 1 :]] if line[0] == model else line for line in lines]
+
+    return change
+
+
+def twice(model: str) -> Callable[[list[list[str]]], list[list[str]]]:
+    return lambda lines: lines + [line for line in lines if line[0] == model]
+
+
+ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[str]]] = {
+    "network twice": ("networks", twice("MLP3"), ["'MLP3' stands there twice"]),
+    "n-gram twice": ("ngrams", twice("kneser-ney-4"), ["'kneser-ney-4' stands there twice"]),
+    "mixture twice": ("mixtures", twice("MLP2"), ["'MLP2' stands there twice"]),
+    "policy twice": ("policies", twice("freq3"), ["'freq3' stands there twice"]),
+    "order 7": ("ngrams", changed("kneser-ney-5", "order", "7"), ["row kneser-ney-5", "order 7 is above 6", "KenLM"]),
+    "interpolated of order 4": (
+        "ngrams",
+        changed("interpolated-trigram", "order", "4"),
+        ["row interpolated-trigram", "set order to 3"],
+    ),
+    "unknown kind": ("ngrams", changed("kneser-ney-3", "kind", "katz"), ["row kneser-ney-3: kind", "'katz'"]),
+    "unknown preset": ("networks", changed("MLP1", "preset", "mdern"), ["row MLP1", "no preset 'mdern'", "modern"]),
+    "nothing to look at": ("networks", changed("MLP3", "direct", "no"), ["row MLP3", "hidden 0 and direct no"]),
+    "order 1": ("networks", changed("MLP1", "order", "1"), ["row MLP1: order", "1 is less than the minimum of 2"]),
+    "words for a number": ("networks", changed("MLP1", "hidden", "fifty"), ["row MLP1: hidden", "'fifty'"]),
+    "a fraction": ("networks", changed("MLP1", "hidden", "50.5"), ["row MLP1: hidden", "'50.5'"]),
+    "direct true": ("networks", changed("MLP1", "direct", "true"), ["row MLP1: direct", "'true'", "boolean"]),
+    "empty cell": ("networks", changed("MLP1", "order", ""), ["row MLP1: order", "None"]),
+    "name with a slash": ("networks", changed("MLP1", "model", "MLP/1"), ["row MLP/1: model"]),
+    "unknown component": (
+        "mixtures",
+        changed("MLP2", "components", "MLP11,interpolated-trigram"),
+        ["row MLP2", "component 'MLP11'", "MLP1"],
+    ),
+    "mixture of mixtures": (
+        "mixtures",
+        changed("MLP2", "components", "MLP4,interpolated-trigram"),
+        ["row MLP2", "component 'MLP4' is no network or n-gram row"],
+    ),
+    "one component": ("mixtures", changed("MLP2", "components", "MLP1"), ["row MLP2: components", "'MLP1'"]),
+    "unknown weights": ("mixtures", changed("MLP2", "weights", "best"), ["row MLP2: weights", "'best'"]),
+    "unknown cut": ("policies", changed("freq3", "cut", "random"), ["row freq3: cut", "'random'"]),
+    "missing column": ("networks", lambda lines: [line[:-1] for line in lines], ["no column 'preset'"]),
+    "unknown column": ("networks", lambda lines: [[*line, "x"] for line in lines], ["unknown column 'x'"]),
+    "column twice": ("ngrams", lambda lines: [[*line, line[-1]] for line in lines], ["a column twice"]),
+    "ragged row": ("networks", lambda lines: [*lines, ["MLP11", "", "5"]], ["row MLP11", "3 cells for 7 columns"]),
+    "spaces for tabs": ("ngrams", lambda lines: [[" ".join(line)] for line in lines], ["unknown column", "no column"]),
+    "empty": ("networks", lambda lines: [], ["is empty", "model published order"]),
+}
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_a_bad_row_is_one_clear_line(config: Config, case: str) -> None:
+    table, change, said = ROWS[case]
+    use_table(config, table, change(read_table(f"config/{table}.tsv")))
+    line = refusal(config)
+    assert all(part in line for part in [f"my-{table}.tsv", *said]), line
+
+
+def test_one_name_in_two_tables_is_refused(config: Config) -> None:
+    use_table(config, "ngrams", [*read_table("config/ngrams.tsv"), ["MLP1", "", "kneser-ney", "3"]])
+    assert "'MLP1' stands there twice" in refusal(config)
+
+
+def test_a_table_that_is_no_utf8_is_refused(config: Config) -> None:
+    config["ngrams"] = "my-ngrams.tsv"
+    Path("my-ngrams.tsv").write_bytes(b"model\tpublished\tkind\torder\nna\xefve\t\tinterpolated\t3\n")
+    line = refusal(config)
+    assert "my-ngrams.tsv" in line and "UTF-8" in line
+
+
+def test_kenlm_orders_end_at_6(config: Config) -> None:
+    lines = read_table("config/ngrams.tsv")
+    use_table(config, "ngrams", [*lines, ["kneser-ney-6", "", "kneser-ney", str(MAX_NGRAM_ORDER)]])
+    assert find_row(resolve(config, ROOT), "kneser-ney-6")["order"] == 6
