@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,8 @@ from nplm2003.corpora import Corpus, read_text
 from nplm2003.neural.preset import Preset
 from nplm2003.vocabulary import Policy, Split, TokenStore, build_tokens
 
-ROOT = Path(__file__).parents[1]
 
-
-def invented_text(sentences: int, seed: int = 0) -> str:
+def invent(sentences: int, seed: int = 0) -> str:
     """Sentences of one shape, such as "the small cat sees every dog .", one a line; few words are frequent and most are
     rare, as in any language."""
     draw = np.random.default_rng(seed)
@@ -39,7 +38,7 @@ def invented_text(sentences: int, seed: int = 0) -> str:
     return "\n".join(lines)
 
 
-def store_of(text: str, split: Split, size: int, folder: Path) -> TokenStore:
+def build(text: str, split: Split, size: int, folder: Path) -> TokenStore:
     """The token store of `text`, cut into words at white space; |V| = `size`."""
     corpus = Corpus("text", "none", "0" * 64, (lambda: read_text(text.split("\n"), "text", str.split),))
     build_tokens(corpus, "tiny", Policy("rank", "stream", "rank", size), split, folder, {})
@@ -47,31 +46,27 @@ def store_of(text: str, split: Split, size: int, folder: Path) -> TokenStore:
 
 
 @pytest.fixture(scope="session")
-def tiny_store(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
-    """2,000 / 400 / 400 tokens, |V| = 40. Shared by all tests: nobody writes into it."""
-    return store_of(invented_text(500), Split(2000, 400, 400), 40, tmp_path_factory.mktemp("tiny") / "tokens")
+def invented_text() -> Callable[..., str]:
+    """A function that writes sentences of the invented language: `invented_text(sentences, seed=0)`."""
+    return invent
+
+
+@pytest.fixture(scope="session")
+def build_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Split, int], TokenStore]:
+    """A function that builds a token store of a text: `build_store(text, split, size)`."""
+    return lambda text, split, size: build(text, split, size, tmp_path_factory.mktemp("built") / "tokens")
+
+
+@pytest.fixture(scope="session")
+def tiny_store(build_store: Callable[[str, Split, int], TokenStore]) -> TokenStore:
+    """2,000 / 400 / 400 tokens of the invented language, |V| = 40. Shared by all tests: nobody writes into it."""
+    return build_store(invent(500), Split(2000, 400, 400), 40)
 
 
 @pytest.fixture
 def own_store(tiny_store: TokenStore, tmp_path: Path) -> TokenStore:
     """A copy of the tiny store that a test may damage."""
     return TokenStore(shutil.copytree(tiny_store.folder, tmp_path / "own tokens"))
-
-
-@pytest.fixture(scope="session")
-def build_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., TokenStore]:
-    """A function that builds a store from a text: `build_store(text, split, size)`."""
-
-    def build(text: str, split: Split, size: int) -> TokenStore:
-        return store_of(text, split, size, tmp_path_factory.mktemp("built") / "tokens")
-
-    return build
-
-
-@pytest.fixture(scope="session")
-def larger_store(build_store: Callable[..., TokenStore]) -> TokenStore:
-    """3,000 / 1,000 / 1,000 tokens of the same language."""
-    return build_store(invented_text(1000, seed=1), Split(3000, 1000, 1000), 44)
 
 
 @pytest.fixture(scope="session")
@@ -102,7 +97,5 @@ def make_preset() -> Callable[..., Preset]:
 @pytest.fixture(autouse=True)
 def exact_products() -> None:
     """Training may leave torch with faster, rounder matrix products; tests start from exact ones."""
-    import sys
-
     if "torch" in sys.modules:
         sys.modules["torch"].set_float32_matmul_precision("highest")

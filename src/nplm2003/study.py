@@ -137,9 +137,8 @@ def _read_rows(name: str, table: str, schemas: Mapping[str, Any], root: Path) ->
         raise UserError(f"{name} is empty: its first line must be {' '.join(columns)}, separated by tabs")
     header, *body = lines
     if sorted(header) != sorted(columns):
-        unknown = [column for column in header if column not in columns]
-        missing = [column for column in columns if column not in header]
-        said = [f"unknown column {unknown[0]!r}"] * bool(unknown) + [f"no column {missing[0]!r}"] * bool(missing)
+        said = [f"unknown column {column!r}" for column in header if column not in columns][:1]
+        said += [f"no column {column!r}" for column in columns if column not in header][:1]
         raise UserError(f"{name}: {' and '.join(said or ['a column twice'])}; the columns are {', '.join(columns)}")
     rows = []
     for line in body:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import invented_text
 from nplm2003 import cli
 from nplm2003.cli import build_parser, main
 from nplm2003.errors import UserError
@@ -157,7 +156,7 @@ def test_a_wrong_command_shows_how_it_is_used(arguments: list[str], capsys: pyte
 
 
 @pytest.fixture
-def folder(tmp_path: Path, make_preset: Callable[..., Preset]) -> Path:
+def folder(tmp_path: Path, make_preset: Callable[..., Preset], invented_text: Callable[..., str]) -> Path:
     """A folder (with a space in its name) that holds a text and two presets."""
     folder = tmp_path / "my study"
     folder.mkdir()

@@ -92,7 +92,7 @@ def test_a_network_is_loaded_as_it_was_saved(tiny_store: TokenStore, tmp_path: P
 
 
 def test_weights_of_another_vocabulary_are_refused(
-    tiny_store: TokenStore, build_store: Callable[..., TokenStore], tmp_path: Path
+    tiny_store: TokenStore, build_store: Callable[[str, Split, int], TokenStore], tmp_path: Path
 ) -> None:
     path = save(network(tiny_store, 3, 4, True), tiny_store, tmp_path / "weights.pt")
     other = build_store("one two three four five six seven", Split(4, 1), 5)

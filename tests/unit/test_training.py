@@ -25,7 +25,7 @@ from nplm2003.neural.training import CURVE_COLUMNS, start_bias, train
 from nplm2003.vocabulary import Split, TokenStore
 
 MakePreset = Callable[..., Preset]
-BuildStore = Callable[..., TokenStore]
+BuildStore = Callable[[str, Split, int], TokenStore]
 SHAPE: dict[str, Any] = {"order": 3, "hidden": 4, "features": 3, "direct": True}
 
 
@@ -150,14 +150,16 @@ def test_updates_by_hand(
 
 
 def test_summed_updates_of_32_equal_updates_of_1(
-    larger_store: TokenStore, tmp_path: Path, make_preset: MakePreset
+    build_store: BuildStore, invented_text: Callable[..., str], tmp_path: Path, make_preset: MakePreset
 ) -> None:
     """At the paper's rate, K = 32 summed gradients do what 32 single updates do. benchmarks/updates_per_example.py
     shows more of K on a larger corpus."""
 
+    store = build_store(invented_text(1000, seed=1), Split(3000, 1000, 1000), 44)
+
     def valid(batch: int, reduction: str) -> float:
         preset = make_preset(batch=batch, reduction=reduction, rate=1e-3)
-        summary = run(larger_store, tmp_path / f"{reduction}{batch}", preset, hidden=10, features=8)
+        summary = run(store, tmp_path / f"{reduction}{batch}", preset, hidden=10, features=8)
         return float(summary["valid_perplexity"])
 
     one = valid(1, "sum")
@@ -371,7 +373,7 @@ def test_one_line_per_epoch_on_stderr(
 
 
 def test_divergence_is_one_line(tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset) -> None:
-    with pytest.raises(UserError, match=r"^training diverged in epoch 1 after [\d,]+ examples \(rate 1e\+25\)") as error:
+    with pytest.raises(UserError, match=r"^training diverged in epoch 1 after [\d,]+ examples \(rate") as error:
         run(tiny_store, tmp_path, make_preset(rate=1e25))
     assert "\n" not in str(error.value)
     assert not (tmp_path / "weights.pt").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import pickle
 from pathlib import Path
 
@@ -32,6 +33,7 @@ def keep_memory() -> None:
 def settle(threads: int) -> None:
     """Use exactly `threads` threads and deterministic kernels: the same seed gives the same result on one machine."""
     keep_memory()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs to be deterministic
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
 

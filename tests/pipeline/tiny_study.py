@@ -1,9 +1,8 @@
-"""A tiny study, run once from raw text to report and paper, in a copy of the repository whose path holds a space."""
+"""A tiny study in a copy of the repository, for the tests of the workflow."""
 
 from __future__ import annotations
 
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -14,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from conftest import invented_text
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PARTS = ("Snakefile", "environment.yml", "workflow", "src", "config", "paper", "profiles", "data/reference")
@@ -26,7 +27,7 @@ corpus:
   file: data/a tiny text.txt
   tokenizer: whitespace
   split: {train: 0.7, valid: 0.15}
-policy: rank80
+policy: rank30
 policies: config/tiny/policies.tsv
 networks: config/tiny/networks.tsv
 ngrams: config/tiny/ngrams.tsv
@@ -38,7 +39,7 @@ presets:
 TABLES = {
     "policies": """\
 policy	count_on	cut	size	lowercase	marks	split_clitics
-rank80	stream	rank	80	no	no	no
+rank30	stream	rank	30	no	no	no
 freq2-train	train	frequency	2	yes	yes	no
 """,
     "networks": """\
@@ -59,22 +60,6 @@ MLP2	MLP2	MLP1,interpolated-trigram	fixed
 MLP1-kn5-binned		MLP1,kneser-ney-5	binned
 """,
 }
-
-
-def tiny_text() -> str:
-    """About 2,500 tokens of invented words, each likelier to come after some words than after others."""
-    draw = random.Random(2003)
-    words = ["".join(draw.choices("aeioustrnml", k=draw.randint(2, 6))) for _ in range(150)]
-    lines, word = [], 0
-    for _ in range(250):
-        line = []
-        for _ in range(draw.randint(5, 12)):
-            # Zipf's law over a list that begins at another place after every word.
-            rank = int(draw.paretovariate(0.9)) % len(words)
-            word = (7 * word + rank) % len(words) if draw.random() < 0.5 else rank
-            line.append(words[word])
-        lines.append(" ".join([*line, "."]))
-    return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True)
@@ -107,7 +92,9 @@ class Clone:
         """Run the tiny study."""
         return self.snakemake(*arguments, "--configfile", "config/tiny/study.yaml", status=status)
 
-    def planned(self, *arguments: str | Path, configfiles: Sequence[str] = ("config/tiny/study.yaml",)) -> dict[str, int]:
+    def planned(
+        self, *arguments: str | Path, configfiles: Sequence[str] = ("config/tiny/study.yaml",)
+    ) -> dict[str, int]:
         """How often a dry run would run each rule, target rules left out."""
         output = self.snakemake("--dry-run", *arguments, "--configfile", *configfiles)
         return planned_jobs(output)
@@ -142,7 +129,7 @@ def make_clone(folder: Path) -> Clone:
             shutil.copytree(source, target, ignore=ignored)
         else:
             shutil.copy(source, target)
-    (folder / "data" / "a tiny text.txt").write_text(tiny_text(), encoding="utf-8")
+    (folder / "data" / "a tiny text.txt").write_text(invented_text(320), encoding="utf-8")
     tiny = folder / "config" / "tiny"
     tiny.mkdir()
     (tiny / "study.yaml").write_text(STUDY, encoding="utf-8")
@@ -151,7 +138,7 @@ def make_clone(folder: Path) -> Clone:
     return Clone(folder)
 
 
-def _place_lmplz(clone: Clone) -> None:
+def place_lmplz(clone: Clone) -> None:
     """Put an lmplz that is there already into the clone; else the workflow's own rule finds or builds one."""
     target = clone.folder / "data" / "tools" / "lmplz"
     for path in (os.environ.get("NPLM2003_LMPLZ"), REPOSITORY / "data" / "tools" / "lmplz"):
@@ -165,18 +152,3 @@ def _place_lmplz(clone: Clone) -> None:
             "NO PIPELINE TEST RAN: there is no lmplz (NPLM2003_LMPLZ, data/tools/lmplz, PATH), and none can be built "
             f"here without {', '.join(missing) or 'Boost'}"
         )
-
-
-@pytest.fixture(scope="session")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """A copy of the repository in which nothing has run."""
-    return make_clone(tmp_path_factory.mktemp("pipeline") / "a fresh clone")
-
-
-@pytest.fixture(scope="session")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """A copy of the repository in which the tiny study has run to its end."""
-    made = make_clone(tmp_path_factory.mktemp("pipeline") / "the tiny study")
-    _place_lmplz(made)
-    made.tiny("all")
-    return made

@@ -1,0 +1,59 @@
+"""What the rules tell the stages."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nplm2003.plan import corpus_files, corpus_options, network_options, options
+
+DOWNLOAD = "data/downloads/brown.zip"
+POLICY = {"count_on": "train", "cut": "rank", "size": 50, "lowercase": False, "marks": True, "split_clitics": False}
+
+
+def a_study(**corpus: Any) -> dict[str, Any]:
+    return {"name": "mine", "corpus": corpus, "policies": [{"policy": "other"} | POLICY, {"policy": "p"} | POLICY]}
+
+
+def test_options_leave_out_what_is_not_given() -> None:
+    assert options(order=5, direct=True, lowercase=False, file=None, train_file="a b.txt", hidden=0) == (
+        "--order 5 --direct --train-file 'a b.txt' --hidden 0"
+    )
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
+def test_options_come_out_of_a_shell_as_they_went_in(value: str) -> None:
+    assert shlex.split(options(file=value)) == ["--file", value]
+
+
+def test_a_fetched_corpus_is_read_from_where_it_was_put() -> None:
+    study = a_study(source="brown", split={"train": 800, "valid": 100})
+    assert corpus_files(study["corpus"], DOWNLOAD) == [DOWNLOAD]
+    assert corpus_options(study, "p", DOWNLOAD) == (
+        "--corpus mine --source brown --file data/downloads/brown.zip --train 800 --valid 100 "
+        "--policy p --count-on train --cut rank --size 50 --marks"
+    )
+
+
+def test_a_text_is_read_from_the_files_of_the_configuration() -> None:
+    files = {"train_file": "a.txt", "valid_file": "b.txt", "test_file": "c.txt"}
+    study = a_study(source="text", tokenizer="treebank", split=None, file=None, **files)
+    assert corpus_files(study["corpus"], DOWNLOAD) == ["a.txt", "b.txt", "c.txt"]
+    assert corpus_options(study, "p", DOWNLOAD).startswith(
+        "--corpus mine --source text --train-file a.txt --valid-file b.txt --test-file c.txt --tokenizer treebank "
+        "--policy p "
+    )
+
+
+def test_an_embedded_corpus_needs_no_file() -> None:
+    study = a_study(source="embedded", split={"train": 0.7, "valid": 0.1})
+    assert corpus_files(study["corpus"], DOWNLOAD) == []
+    assert "file" not in corpus_options(study, "p", DOWNLOAD)
+
+
+def test_the_shape_of_a_network() -> None:
+    row = {"model": "MLP3", "order": 5, "hidden": 0, "features": 60, "direct": True, "preset": "modern", "seeds": [1]}
+    assert network_options(row) == "--order 5 --hidden 0 --features 60 --direct --preset modern"
