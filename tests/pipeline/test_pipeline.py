@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil  # Snakemake brings it
@@ -41,15 +42,21 @@ AFTER_FIGURES = {"write_paper", "write_report"}
 
 
 @pytest.fixture(scope="session")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """A copy of the repository in which nothing has run."""
-    return make_clone(tmp_path_factory.mktemp("pipeline") / "a fresh clone")
+def text(invented_text: Callable[..., str]) -> str:
+    """About 2,300 tokens."""
+    return invented_text(320)
 
 
 @pytest.fixture(scope="session")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+def clone(tmp_path_factory: pytest.TempPathFactory, text: str) -> Clone:
+    """A copy of the repository in which nothing has run."""
+    return make_clone(tmp_path_factory.mktemp("pipeline") / "a fresh clone", text)
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory: pytest.TempPathFactory, text: str) -> Clone:
     """A copy of the repository in which the tiny study has run to its end."""
-    made = make_clone(tmp_path_factory.mktemp("pipeline") / "the tiny study")
+    made = make_clone(tmp_path_factory.mktemp("pipeline") / "the tiny study", text)
     place_lmplz(made)
     made.tiny("all")
     return made
@@ -220,9 +227,9 @@ EPOCHS = 40
 
 
 @pytest.fixture
-def long_training(tmp_path: Path) -> Clone:
+def long_training(tmp_path: Path, text: str) -> Clone:
     """A study with one training that is long enough to be killed in the middle."""
-    clone = make_clone(tmp_path / "a long training")
+    clone = make_clone(tmp_path / "a long training", text)
     study = clone.folder / "config" / "tiny" / "study.yaml"
     modern = f"modern: {{epochs_direct: {EPOCHS}, epochs_without_direct: {EPOCHS}, patience: {EPOCHS}}}"
     study.write_text(re.sub(r"modern: {.*}", modern, study.read_text()))

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import invented_text
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 PARTS = ("Snakefile", "environment.yml", "workflow", "src", "config", "paper", "profiles", "data/reference")
 
@@ -119,8 +117,8 @@ def planned_jobs(output: str) -> dict[str, int]:
     return {rule: count for rule, count in jobs.items() if rule not in targets}
 
 
-def make_clone(folder: Path) -> Clone:
-    """Copy the repository's own files to `folder` and add the tiny study."""
+def make_clone(folder: Path, text: str) -> Clone:
+    """Copy the repository's own files to `folder` and add the tiny study, on `text`."""
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for part in PARTS:
         source, target = REPOSITORY / part, folder / part
@@ -129,7 +127,7 @@ def make_clone(folder: Path) -> Clone:
             shutil.copytree(source, target, ignore=ignored)
         else:
             shutil.copy(source, target)
-    (folder / "data" / "a tiny text.txt").write_text(invented_text(320), encoding="utf-8")
+    (folder / "data" / "a tiny text.txt").write_text(text, encoding="utf-8")
     tiny = folder / "config" / "tiny"
     tiny.mkdir()
     (tiny / "study.yaml").write_text(STUDY, encoding="utf-8")
