@@ -1,35 +1,39 @@
 """One table, four formats: CSV with every digit for programs; Markdown, LaTeX and HTML, rounded, for readers.
 
-The three readable formats need neither pandas nor a template engine: they are a few lines each.
+pandas lays them out; this module rounds, escapes, and puts the caption above a table and the notes below.
 """
 
 from __future__ import annotations
 
-import csv
 import html
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
+from pandas.io.formats.style import Styler
 
 from nplm2003.files import write_text
 
 Record = Mapping[str, Any]
 
 STYLE = """\
-body { font: 15px/1.45 system-ui, sans-serif; color: #1a1a1a; margin: 2em auto; max-width: 76em; padding: 0 1em; }
+body { font: 15px/1.45 system-ui, sans-serif; color: #1a1a1a; margin: 2em auto; max-width: 90em; padding: 0 1em; }
 table { border-collapse: collapse; margin: 0.5em 0 1em; font-variant-numeric: tabular-nums; }
 caption { caption-side: top; text-align: left; font-weight: 600; padding-bottom: 0.5em; }
 thead { border-top: 2px solid #1a1a1a; border-bottom: 1px solid #1a1a1a; }
 tbody { border-bottom: 2px solid #1a1a1a; }
 th, td { padding: 0.22em 0.7em; text-align: left; vertical-align: top; }
-th.number, td.number { text-align: right; white-space: nowrap; }
+th { vertical-align: bottom; }
+td:first-child { white-space: nowrap; }
 tbody tr:nth-child(even) { background: #f4f5f7; }
 .notes { color: #444; font-size: 13px; max-width: 60em; }
 .scroll { overflow-x: auto; }
 """
+RIGHT = "text-align: right"  # columns of numbers
 
+# pandas' own escape leaves < and > alone, and LaTeX has no character for the minus sign outside mathematics.
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -39,8 +43,6 @@ LATEX_SPECIAL = {
     "\N{MINUS SIGN}": "$-$",
     **{character: "\\" + character for character in "&%$#_{}"},
 }
-
-
 # A word of the corpus may be any of these, which Markdown would take for markup.
 MARKDOWN_SPECIAL = {character: "\\" + character for character in "\\`*_<|"}
 
@@ -78,85 +80,58 @@ class Table:
     records: Sequence[Record]
     notes: Sequence[str] = field(default_factory=tuple)
 
-    def cells(self) -> list[list[str]]:
-        """The text of every cell, line by line."""
-        return [[column.text(record) for column in self.columns] for record in self.records]
+    def frame(self, escape: Callable[[str], str]) -> pd.DataFrame:
+        """The text of every cell under the head of its column, both escaped."""
+        lines = [[escape(column.text(record)) for column in self.columns] for record in self.records]
+        return pd.DataFrame(lines, columns=[escape(column.head) for column in self.columns])
+
+    def places(self, left: str, right: str) -> list[str]:
+        """`right` for every column of numbers, `left` for the others."""
+        return [left if column.digits is None else right for column in self.columns]
 
 
 def to_csv(fields: Sequence[str], records: Sequence[Record]) -> str:
     """The `fields` of the records as CSV; None is an empty cell, floats keep six decimals at most."""
-
-    def plain(value: Any) -> Any:
-        return round(value, 6) if isinstance(value, float) else value
-
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=fields, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: plain(value) for key, value in record.items()} for record in records)
-    return text.getvalue()
+    rounded = [
+        {key: round(value, 6) if isinstance(value, float) else value for key, value in record.items()}
+        for record in records
+    ]
+    # As objects, since pandas would make floats of whole numbers that stand in one column with an empty cell.
+    return pd.DataFrame(rounded, columns=list(fields), dtype=object).to_csv(index=False, lineterminator="\n")
 
 
 def to_markdown(tables: Sequence[Table]) -> str:
     """The tables in Markdown, numbers aligned to the right."""
-
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.translate(escapes) for cell in cells) + " |"
-
     escapes = str.maketrans(MARKDOWN_SPECIAL)
-
     blocks = []
     for table in tables:
-        rules = ["---" if column.digits is None else "---:" for column in table.columns]
-        lines = [line([column.head for column in table.columns]), line(rules), *map(line, table.cells())]
-        blocks += [f"**{table.caption}**", "\n".join(lines), *table.notes]
+        frame, places = table.frame(lambda text: text.translate(escapes)), table.places("left", "right")
+        body = frame.to_markdown(index=False, colalign=places, disable_numparse=True)
+        blocks += [f"**{table.caption}**", body, *table.notes]
     return "\n\n".join(blocks) + "\n"
 
 
 def to_latex(tables: Sequence[Table]) -> str:
-    """The tables as LaTeX `tabular`s that need no package; notes as a paragraph under each."""
-
-    def line(cells: Sequence[str]) -> str:
-        return " & ".join(cell.translate(escapes) for cell in cells) + r" \\"
-
+    """The tables as LaTeX `tabular`s with the rules of booktabs; notes as a paragraph under each."""
     escapes = str.maketrans(LATEX_SPECIAL)
-
-    blocks = []
+    blocks = [r"% needs \usepackage{booktabs}"]
     for table in tables:
-        places = "".join("l" if column.digits is None else "r" for column in table.columns)
-        blocks.append(
-            "\n".join(
-                [
-                    f"% {table.caption}",
-                    rf"\begin{{tabular}}{{{places}}}",
-                    r"\hline",
-                    line([column.head for column in table.columns]),
-                    r"\hline",
-                    *map(line, table.cells()),
-                    r"\hline",
-                    r"\end{tabular}",
-                ]
-            )
-        )
+        frame, places = table.frame(lambda text: text.translate(escapes)), table.places("l", "r")
+        body = frame.to_latex(index=False, column_format="".join(places))
+        blocks += [f"% {table.caption}\n{body.rstrip()}"]
         blocks += [rf"\par\footnotesize {note.translate(escapes)}" for note in table.notes]
     return "\n\n".join(blocks) + "\n"
 
 
 def to_html(tables: Sequence[Table]) -> str:
     """The tables as one self-contained HTML page."""
-
-    def line(cells: Sequence[str], columns: Sequence[Column], tag: str) -> str:
-        opening = [f"<{tag}>" if column.digits is None else f'<{tag} class="number">' for column in columns]
-        marked = [f"{start}{html.escape(cell)}</{tag}>" for start, cell in zip(opening, cells, strict=True)]
-        return "<tr>" + "".join(marked) + "</tr>"
-
     body = []
-    for table in tables:
+    for number, table in enumerate(tables):
+        # pandas gives the cells of column k, its head included, the class colK.
+        right = [{"selector": f".col{k}", "props": RIGHT} for k, c in enumerate(table.columns) if c.digits is not None]
+        styler = Styler(table.frame(html.escape), uuid=str(number), caption=html.escape(table.caption), cell_ids=False)
         body += [
-            f'<div class="scroll"><table><caption>{html.escape(table.caption)}</caption>',
-            "<thead>" + line([column.head for column in table.columns], table.columns, "th") + "</thead>",
-            "<tbody>",
-            *(line(cells, table.columns, "td") for cells in table.cells()),
-            "</tbody></table></div>",
+            f'<div class="scroll">{styler.hide(axis="index").set_table_styles(right).to_html()}</div>',
             *(f'<p class="notes">{html.escape(note)}</p>' for note in table.notes),
         ]
     title = html.escape(tables[0].caption)

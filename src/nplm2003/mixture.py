@@ -48,10 +48,17 @@ def learn(components: np.ndarray, bins: np.ndarray, number_of_bins: int) -> tupl
 def mixture_curve(a: np.ndarray, b: np.ndarray, grid: Iterable[float]) -> list[float]:
     """The perplexity of the mixture of two models at each weight of the first in `grid` (0 to 1).
 
-    `a`, `b`: natural-log probabilities of the same tokens, shape (tokens,).
+    `a`, `b`: natural-log probabilities of the same tokens, shape (tokens,). The same as the `perplexity` of `mix`,
+    but the exponentials are taken once for all weights, which leaves one logarithm per token and weight.
     """
-    components = np.stack([a, b], axis=-1)
-    return [perplexity(mix(components, np.array([weight, 1 - weight]))) for weight in grid]
+    best = np.maximum(a, b).astype(np.float64)
+    p, q = np.exp(a - best), np.exp(b - best)  # of the likelier model 1, so that neither sum nor log can overflow
+    # One model alone: the other's share may have underflowed, and log 0 is no score.
+    alone = {0.0: b, 1.0: a}
+    return [
+        perplexity(alone[weight] if weight in alone else np.log(weight * p + (1 - weight) * q) + best)
+        for weight in map(float, grid)
+    ]
 
 
 def mix_scores(store: TokenStore, parts: Sequence[Scores], kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -6,15 +6,17 @@ place. A *run* is one row of the study with one seed.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from nplm2003.errors import UserError
 from nplm2003.files import read_json
 from nplm2003.scoring import SPLITS
+from nplm2003.study import find_row
 
 NGRAM_KINDS = ("interpolated", "kneser-ney")
 
@@ -56,15 +58,16 @@ def read_published(path: Path | str) -> list[Published]:
     """Read a published table (CSV with the columns model, order, train, valid, test and, where used, classes)."""
     if not Path(path).is_file():
         raise UserError(f"the published table {path} named by the study does not exist: correct `published`")
-    with Path(path).open(encoding="utf-8", newline="") as stream:
-        lines = list(csv.DictReader(stream))
+    types = {"model": str, "order": int, **dict.fromkeys(SPLITS, float)}
+    try:
+        table = pd.read_csv(path, dtype={**types, "classes": "Int64"})
+        table[list(types)]
+    except (ValueError, KeyError) as error:  # no table, no numbers, or columns missing
+        reason = " ".join(str(error).split())  # in one line
+        raise UserError(f"the published table {path} cannot be read ({reason}): correct it, or `published`") from error
+    lines = table.astype(object).where(table.notna(), None).to_dict("records")
     return [
-        Published(
-            name=line["model"],
-            order=int(line["order"]),
-            classes=int(line["classes"]) if line.get("classes") else None,
-            perplexity={split: float(line[split]) if line[split] else None for split in SPLITS},
-        )
+        Published(line["model"], line["order"], line.get("classes"), {split: line[split] for split in SPLITS})
         for line in lines
     ]
 
@@ -165,14 +168,6 @@ class Outcomes:
         taken = [self.published_line(row) for row in self.study["rows"]]
         return [line for line in self.published if line not in taken]
 
-    def row(self, model: str) -> dict[str, Any]:
-        """The row of that name."""
-        for row in self.study["rows"]:
-            if row["model"] == model:
-                return row
-        names = ", ".join(row["model"] for row in self.study["rows"])
-        raise UserError(f"the study has no row {model}: name one of {names}")
-
     def evaluation(self, policy: str, model: str, seed: int) -> dict[str, Any]:
         """Read one evaluation; it must belong to the tokens that now lie in the folder of the policy."""
         path = self.corpus_folder / policy / model / f"seed{seed}" / "evaluation.json"
@@ -207,7 +202,7 @@ class Outcomes:
 
     def parts(self, mixture: Run) -> list[Run]:
         """The runs a mixture is made of: those of its own seed, or the only one of a model that draws nothing."""
-        rows = [self.row(model) for model in mixture.row["components"]]
+        rows = [find_row(self.study, model) for model in mixture.row["components"]]
         return [self.run(row, mixture.seed if mixture.seed in row["seeds"] else row["seeds"][0]) for row in rows]
 
     def best(self, *kinds: str) -> Run | None:

@@ -60,11 +60,12 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
 
 
 def find_row(study: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """The row of `model`."""
+    """The row of `model`; raises UserError, with the names there are, where there is none."""
     for row in study["rows"]:
         if row["model"] == model:
             return dict(row)
-    raise KeyError(model)
+    names = ", ".join(row["model"] for row in study["rows"])
+    raise UserError(f"the study has no row {model}: name one of {names}")
 
 
 def _rows(configuration: Mapping[str, Any], tables: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:

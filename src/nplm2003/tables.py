@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from nplm2003.departures import DEPARTURES, departures_of
 from nplm2003.errors import UserError
@@ -14,6 +15,7 @@ from nplm2003.formats import Column, Table, to_csv, write_table
 from nplm2003.neighbours import ENOUGH, neighbour_records
 from nplm2003.outcomes import Outcomes, Published, Run, gap_percent
 from nplm2003.scoring import SPLITS
+from nplm2003.study import find_row
 from nplm2003.targets import target_records
 
 TARGET_COLUMNS = (
@@ -181,7 +183,7 @@ def policy_records(outcomes: Outcomes) -> list[dict[str, Any]]:
     The record of the paper comes first where the study has a published table; `default` marks the study's policy. Per
     n-gram model there are `<model> valid`, `<model> test` and, in percent of the published ones, their gaps.
     """
-    rows = [outcomes.row(model) for model in outcomes.study["policy_models"]]
+    rows = [find_row(outcomes.study, model) for model in outcomes.study["policy_models"]]
     settings = ("count_on", "cut", "size", "lowercase", "marks", "split_clitics")
     counts = ("stream_tokens", "stream_types", "vocabulary_size", "merged_types", "unseen_types")
     shares = (("merged", ("train", "valid", "test")), ("unseen", ("valid", "test")))
@@ -264,13 +266,19 @@ def tabulate_policies(outcomes: Outcomes, stem: Path | str) -> None:
     write_table(stem, list(records[0]), records, tables)
 
 
+def _write_one(
+    stem: Path | str, title: str, columns: Sequence[Column], records: Sequence[dict[str, Any]], note: str
+) -> None:
+    """Write a table whose readers see the same columns as its CSV file has."""
+    write_table(stem, [column.key for column in columns], records, [Table(title, columns, records, [note])])
+
+
 def tabulate_targets(outcomes: Outcomes, stem: Path | str) -> None:
     """Write what the study set out to reach and whether it did: STEM.csv, .md, .tex and .html."""
     records = target_records(outcomes)
     met = sum(record["met"] == "yes" for record in records)
     note = f"{met} of {len(records)} targets met. The thresholds were fixed before the runs."
-    table = Table(f"{outcomes.study['title']}: targets", TARGET_COLUMNS, records, [note])
-    write_table(stem, [column.key for column in TARGET_COLUMNS], records, [table])
+    _write_one(stem, f"{outcomes.study['title']}: targets", TARGET_COLUMNS, records, note)
 
 
 def departure_records(study: dict[str, Any]) -> list[dict[str, Any]]:
@@ -302,11 +310,9 @@ def departure_records(study: dict[str, Any]) -> list[dict[str, Any]]:
 
 def tabulate_departures(outcomes: Outcomes, stem: Path | str) -> None:
     """Write the numbered departures from the paper: STEM.csv, .md, .tex and .html. Needs no result."""
-    study = outcomes.study
-    records = departure_records(study)
+    records = departure_records(outcomes.study)
     note = "different: the paper does something else; open: the paper does not say. A mixture has those of its parts."
-    table = Table(f"{study['title']}: departures from the paper", DEPARTURE_COLUMNS, records, [note])
-    write_table(stem, [column.key for column in DEPARTURE_COLUMNS], records, [table])
+    _write_one(stem, f"{outcomes.study['title']}: departures from the paper", DEPARTURE_COLUMNS, records, note)
 
 
 def tabulate_neighbours(outcomes: Outcomes, stem: Path | str) -> None:
@@ -319,8 +325,7 @@ def tabulate_neighbours(outcomes: Outcomes, stem: Path | str) -> None:
             f"Features C of {run.model}, seed {run.seed}: the network that is best on validation. Cosine between "
             f"features taken from their mean; neighbours occur at least {ENOUGH} times in train."
         )
-    table = Table(f"{outcomes.study['title']}: nearest neighbours of words", NEIGHBOUR_COLUMNS, records, [note])
-    write_table(stem, [column.key for column in NEIGHBOUR_COLUMNS], records, [table])
+    _write_one(stem, f"{outcomes.study['title']}: nearest neighbours of words", NEIGHBOUR_COLUMNS, records, note)
 
 
 TABLES = {
@@ -337,25 +342,16 @@ def timing_records(folder: Path | str) -> list[dict[str, Any]]:
 
     `folder` holds Snakemake's benchmark files as RULE/WILDCARDS.tsv. Jobs too short to be sampled have no memory.
     """
-    records = []
+    jobs = []
     for path in sorted(Path(folder).glob("*/*.tsv")):
-        with path.open(encoding="utf-8", newline="") as stream:
-            lines = list(csv.DictReader(stream, delimiter="\t"))
-        if not lines or "s" not in lines[0]:
-            raise UserError(f"{path} is not a benchmark file of Snakemake (no column `s`): delete it and run the rule")
-        for line in lines:
-            memory = line.get("max_rss") or ""
-            records.append(
-                {
-                    "rule": path.parent.name,
-                    "wildcards": path.stem,
-                    "seconds": float(line["s"]),
-                    "max_rss_mb": float(memory) if memory[:1].isdigit() else None,
-                }
-            )
-    if not records:
+        try:
+            measured = pd.read_csv(path, sep="\t", usecols=["s", "max_rss"], dtype=float, na_values="-")
+        except ValueError as error:  # empty, or with other columns
+            raise UserError(f"{path} is not a benchmark file of Snakemake: delete it and run the rule") from error
+        jobs.append(measured.assign(rule=path.parent.name, wildcards=path.stem))
+    if not jobs:
         raise UserError(f"{folder} holds no benchmark files RULE/WILDCARDS.tsv: run the workflow first")
-    return records
+    return pd.concat(jobs).rename(columns={"s": "seconds", "max_rss": "max_rss_mb"}).to_dict("records")
 
 
 def tabulate_timings(folder: Path | str, output: Path | str) -> None:

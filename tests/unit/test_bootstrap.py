@@ -159,3 +159,35 @@ def test_a_virtual_environment_of_somebody_else_is_left_alone(tmp_path: Path) ->
     assert done.returncode == 1
     assert "was not made by this script" in done.stderr
     assert (machine.clone / ".venv" / "precious").exists()
+
+
+def test_a_half_made_environment_is_made_anew_and_a_whole_one_is_kept(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.add_compilers("zlib boost")
+    # Makes an environment whose python, and so its pip, does nothing and succeeds.
+    machine.add(
+        "python3",
+        'case "$*" in "-m venv"*) mkdir -p .venv/bin; cat "$(command -v make)" >.venv/bin/python; '
+        "chmod +x .venv/bin/python; echo made >>calls;; esac",
+    )
+    environment = machine.clone / ".venv"
+    environment.mkdir()
+    (environment / "bootstrap-stamp").write_text("making\n", encoding="utf-8")
+    (environment / "left-over").touch()
+
+    done = machine.run()
+    assert done.returncode == 0, done.stderr
+    assert "half-made" in done.stderr
+    assert not (environment / "left-over").exists()
+
+    done = machine.run()
+    assert (done.returncode, done.stderr) == (0, "")
+
+    # Other dependencies are installed into the same environment; another folder needs a new one.
+    with (machine.clone / "pyproject.toml").open("a", encoding="utf-8") as stream:
+        stream.write("# a change\n")
+    assert "installing the pinned Python packages" in machine.run().stderr
+    moved = tmp_path / "moved"
+    machine.clone = machine.clone.rename(moved)
+    assert "from another folder" in machine.run().stderr
+    assert (moved / "calls").read_text(encoding="utf-8") == "made\n" * 2

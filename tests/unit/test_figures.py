@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
-from synthetic import SMALL, make_study, row, small_study
+from synthetic import ROOT, SMALL, make_study, row, small_study
 
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES, plot
@@ -88,9 +89,15 @@ def test_the_same_results_give_the_same_bytes(outcomes: Outcomes, tmp_path: Path
 
 
 def test_listing_the_figures_loads_no_matplotlib() -> None:
-    code = "import sys; import nplm2003.figures; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys; import nplm2003.figures; sys.exit(bool({'matplotlib', 'pandas'} & set(sys.modules)))"
     source = str(Path(__file__).parents[2] / "src")
     assert subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"]).returncode == 0
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_caption_says_how_to_read_the_figure_and_which_files_it_is_from(name: str) -> None:
+    caption = (ROOT / "workflow" / "report" / f"{name}.rst").read_text(encoding="utf-8")
+    assert re.search(r"^From: .*``[\w./*]+\.(json|csv|npy)``", caption, re.MULTILINE), caption
 
 
 def test_rows_show_our_value_and_the_published_one(outcomes: Outcomes) -> None:

@@ -88,6 +88,23 @@ def test_curve_ends_at_its_parts() -> None:
     assert curve == pytest.approx([perplexity(b), 1 / 0.35**0.5 / 0.25**0.5, perplexity(a)])
 
 
+def test_curve_ends_stay_finite_and_exact() -> None:
+    # e^-999 is no number of float64, and a float32 score not the logarithm of its exponential.
+    a, b = np.array([-1000, -2.7], dtype=np.float32), np.array([-1, -1000.3], dtype=np.float32)
+    curve = mixture_curve(a, b, [0, 0.25, 1])
+    assert (curve[0], curve[2]) == (perplexity(b), perplexity(a))
+    assert curve[1] == pytest.approx(math.exp((1 - math.log(0.75) + float(-a[1]) - math.log(0.25)) / 2), rel=1e-12)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(1e-9, 1, exclude_max=True), st.floats(0.1, 60))
+def test_curve_is_the_perplexity_of_the_mixture(seed: int, weight: float, spread: float) -> None:
+    draw = np.random.default_rng(seed)
+    a, b = -draw.exponential(spread, size=(2, 50)).astype(np.float32)
+    expected = perplexity(mix(np.stack([a, b], axis=-1), np.array([weight, 1 - weight])))
+    assert mixture_curve(a, b, [weight])[0] == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_commands(tiny_store: TokenStore, tmp_path: Path, kind: str) -> None:
     parts = [made_up(tmp_path / f"part {seed}", tiny_store, seed) for seed in (1, 2, 3)]

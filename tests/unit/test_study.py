@@ -121,8 +121,8 @@ def test_mixtures_of_ngrams_alone_draw_nothing(config: Config) -> None:
 
 
 def test_no_such_row() -> None:
-    with pytest.raises(KeyError):
-        find_row({"rows": []}, "MLP1")
+    with pytest.raises(UserError, match="no row MLP1: name one of MLP3, MLP5"):
+        find_row({"rows": [{"model": "MLP3"}, {"model": "MLP5"}]}, "MLP1")
 
 
 def test_schemas_are_in_step_with_the_code() -> None:

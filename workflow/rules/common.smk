@@ -129,14 +129,7 @@ def table_files(stem):
     return [f"{RESULTS}/tables/{stem}.{suffix}" for suffix in ("html", "csv", "md", "tex")]
 
 
-def table_command(wildcards):
-    """The sub-command that makes a table; only the departures need no results."""
-    name = {"table1": "rows"}.get(wildcards.table, wildcards.table)
-    results = plan.options(results=None if name == "departures" else RESULTS)
-    return f"tabulate-{name} {results}"
-
-
-def figure_modules(wildcards):
+def figure_modules(figure):
     """The modules that draw a figure."""
-    name = FIGURES[wildcards.figure][0]
+    name = FIGURES[figure][0]
     return modules("figures/style", f"figures/{name}", "outcomes", *FIGURE_CODE.get(name, []))

@@ -32,6 +32,7 @@ FIGURE_INPUTS = {
     "word-features": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
     "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS, *PUBLISHED],
 }
+TABLE_COMMANDS = {"table1": "rows"}
 # What the module of a figure takes from others, beside `style` and `outcomes`.
 FIGURE_CODE = {"mixtures": ["mixture", "em", "scoring"], "words": ["neighbours"]}
 
@@ -77,38 +78,43 @@ rule evaluate_scores:
         " > {log:q} 2>&1"
 
 
-rule tabulate_results:
-    """One table, for every kind of reader: HTML (in the report), CSV, Markdown and LaTeX."""
-    input:
-        lambda wildcards: TABLE_INPUTS[wildcards.table],
-        study=STUDY_FILE,
-        code=modules("tables", "formats", "outcomes", "targets", "departures", "neighbours"),
-    output:
-        report(
-            f"{RESULTS}/tables/{{table}}.html",
-            caption="../report/{table}.rst",
-            category="Tables",
-            labels={"table": "{table}"},
-        ),
-        multiext(f"{RESULTS}/tables/{{table}}", ".csv", ".md", ".tex"),
-    log:
-        f"{LOGS}/tabulate_results/{{table}}.log",
-    benchmark:
-        f"{BENCHMARKS}/tabulate_results/{{table}}.tsv"
-    wildcard_constraints:
-        table=any_of(TABLE_INPUTS),
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=500,
-        runtime=10,
-    params:
-        command=table_command,
-        stem=subpath(output[0], strip_suffix=".html"),
-    message:
-        "Tabulating {wildcards.table}"
-    shell:
-        "python -m nplm2003 {params.command} --study {input.study:q} --output {params.stem:q} > {log:q} 2>&1"
+# One rule per table and per figure, since the path of a caption takes no wildcards.
+for table, inputs in TABLE_INPUTS.items():
+
+    rule:
+        """One table, for every kind of reader: HTML (in the report), CSV, Markdown and LaTeX."""
+        name:
+            f"tabulate_{table}"
+        input:
+            inputs,
+            study=STUDY_FILE,
+            code=modules("tables", "formats", "outcomes", "targets", "departures", "neighbours"),
+        output:
+            report(
+                f"{RESULTS}/tables/{table}.html",
+                caption=f"../report/{table}.rst",
+                category="Tables",
+                labels={"table": table},
+            ),
+            multiext(f"{RESULTS}/tables/{table}", ".csv", ".md", ".tex"),
+        log:
+            f"{LOGS}/tabulate_{table}.log",
+        benchmark:
+            f"{BENCHMARKS}/tabulate_{table}/all.tsv"
+        conda:
+            "../../environment.yml"
+        resources:
+            mem_mb=500,
+            runtime=10,
+        params:
+            command=f"tabulate-{TABLE_COMMANDS.get(table, table)}",
+            results=plan.options(results=RESULTS if inputs else None),
+            stem=subpath(output[0], strip_suffix=".html"),
+        message:
+            f"Tabulating {table}"
+        shell:
+            "python -m nplm2003 {params.command} --study {input.study:q} {params.results}"
+            " --output {params.stem:q} > {log:q} 2>&1"
 
 
 rule tabulate_timings:
@@ -139,39 +145,42 @@ rule tabulate_timings:
         "python -m nplm2003 tabulate-timings --benchmarks {params.benchmarks:q} --output {output:q} > {log:q} 2>&1"
 
 
-rule plot_figure:
-    """One figure, as PNG (in the report) and SVG (in the paper). A change of style draws again and does nothing else."""
-    input:
-        lambda wildcards: FIGURE_INPUTS[wildcards.figure],
-        study=STUDY_FILE,
-        code=figure_modules,
-    output:
-        report(
-            f"{RESULTS}/figures/{{figure}}.png",
-            caption="../report/{figure}.rst",
-            category="Figures",
-            labels={"figure": "{figure}"},
-        ),
-        f"{RESULTS}/figures/{{figure}}.svg",
-    log:
-        f"{LOGS}/plot_figure/{{figure}}.log",
-    benchmark:
-        f"{BENCHMARKS}/plot_figure/{{figure}}.tsv"
-    wildcard_constraints:
-        figure=any_of(FIGURES),
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=1000,
-        runtime=10,
-    params:
-        results=subpath(input.study, parent=True),
-        stem=subpath(output[0], strip_suffix=".png"),
-    message:
-        "Drawing {wildcards.figure}"
-    shell:
-        "python -m nplm2003 plot {wildcards.figure} --study {input.study:q} --results {params.results:q}"
-        " --output {params.stem:q} > {log:q} 2>&1"
+for figure, inputs in FIGURE_INPUTS.items():
+
+    rule:
+        """One figure, as PNG (in the report) and SVG (in the paper)."""
+        name:
+            f"plot_{figure.replace('-', '_')}"
+        input:
+            inputs,
+            study=STUDY_FILE,
+            code=figure_modules(figure),
+        output:
+            report(
+                f"{RESULTS}/figures/{figure}.png",
+                caption=f"../report/{figure}.rst",
+                category="Figures",
+                labels={"figure": figure},
+            ),
+            f"{RESULTS}/figures/{figure}.svg",
+        log:
+            f"{LOGS}/plot_{figure}.log",
+        benchmark:
+            f"{BENCHMARKS}/plot_{figure}/all.tsv"
+        conda:
+            "../../environment.yml"
+        resources:
+            mem_mb=1000,
+            runtime=10,
+        params:
+            figure=figure,
+            results=subpath(input.study, parent=True),
+            stem=subpath(output[0], strip_suffix=".png"),
+        message:
+            f"Drawing {figure}"
+        shell:
+            "python -m nplm2003 plot {params.figure} --study {input.study:q} --results {params.results:q}"
+            " --output {params.stem:q} > {log:q} 2>&1"
 
 
 rule tables:

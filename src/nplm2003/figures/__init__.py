@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nplm2003.outcomes import Outcomes
+if TYPE_CHECKING:
+    from nplm2003.outcomes import Outcomes
 
-# Figure -> module and function that draw it; by name, so that listing the figures does not load Matplotlib.
+# Figure -> module and function that draw it; by name, so that listing the figures loads neither Matplotlib nor pandas.
 FIGURES = {
     "rows-against-paper": ("comparisons", "draw_rows_against_paper"),
     "learning-curves": ("training", "draw_learning_curves"),

@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from nplm2003.figures.style import BLUE, GREY, INK, VERMILION, WIDTH, look
 from nplm2003.outcomes import NGRAM_KINDS, Outcomes, Run
+from nplm2003.study import find_row
 
 PANELS = (("valid", "validation"), ("test", "test"))
 
@@ -117,7 +118,7 @@ def draw_order(outcomes: Outcomes) -> Figure:
 def draw_policies(outcomes: Outcomes) -> Figure:
     """N-gram perplexity under each vocabulary policy, with the published values as lines."""
     policies = [policy["policy"] for policy in outcomes.study["policies"]]
-    rows: list[dict[str, Any]] = [outcomes.row(model) for model in outcomes.study["policy_models"]]
+    rows: list[dict[str, Any]] = [find_row(outcomes.study, model) for model in outcomes.study["policy_models"]]
     figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 1.5 + 0.3 * len(policies)), sharey=True, sharex=True)
     for axes, (split, title) in zip(panels, PANELS, strict=True):
         for index, row in enumerate(rows):

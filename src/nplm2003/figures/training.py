@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 
 import matplotlib.pyplot as plt
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator
@@ -15,13 +15,12 @@ from nplm2003.figures.style import INK, WIDTH, blank, look
 from nplm2003.outcomes import Outcomes, Run
 
 
-def _curve(run: Run) -> list[dict[str, float]]:
-    """The learning curve of a network, one record per epoch."""
+def _curve(run: Run) -> pd.DataFrame:
+    """The learning curve of a network, one line per epoch."""
     path = run.folder / "learning_curve.csv"
     if not path.is_file():
         raise UserError(f"{path} does not exist: train {run.model} with seed {run.seed} first")
-    with path.open(encoding="utf-8", newline="") as stream:
-        return [{key: float(value) for key, value in line.items()} for line in csv.DictReader(stream)]
+    return pd.read_csv(path)
 
 
 def draw_learning_curves(outcomes: Outcomes) -> Figure:
@@ -40,13 +39,11 @@ def draw_learning_curves(outcomes: Outcomes) -> Figure:
         for run in runs:
             colour, _ = look(shapes.index(run.row["published"] or run.model))
             curve = _curve(run)
-            epochs = [point["epoch"] for point in curve]
-            train = [point["train_perplexity"] for point in curve]
-            valid = [point["valid_perplexity"] for point in curve]
-            axes.plot(epochs, train, color=colour, linestyle=":", linewidth=1.2)
-            axes.plot(epochs, valid, color=colour)
-            kept = [(point["epoch"], point["valid_perplexity"]) for point in curve if point["best"]]
-            axes.plot(*zip(*kept, strict=True), "o", color=colour, mfc="white", markersize=7, mew=1.6, zorder=3)
+            kept = curve[curve["best"] == 1]
+            axes.plot(curve["epoch"], curve["train_perplexity"], color=colour, linestyle=":", linewidth=1.2)
+            axes.plot(curve["epoch"], curve["valid_perplexity"], color=colour)
+            circle = {"mfc": "white", "markersize": 7, "mew": 1.6}
+            axes.plot(kept["epoch"], kept["valid_perplexity"], "o", color=colour, **circle, zorder=3)
         axes.set_yscale("log")
         axes.yaxis.set_minor_locator(LogLocator(subs=(1.5, 2, 3, 4, 5, 7)))
         axes.yaxis.set_major_formatter("{x:,.0f}")
