@@ -82,7 +82,7 @@ class Clone:
     def snakemake(self, *arguments: str | Path, status: int = 0) -> str:
         """Run Snakemake to its end; its output, both streams together. Fails unless it ends with `status`."""
         process = self.start(*arguments)
-        output, _ = process.communicate(timeout=600)
+        output, _ = process.communicate(timeout=3600)
         assert process.returncode == status, output
         return output
 

@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(workflow.basedir)
@@ -13,7 +12,7 @@ from snakemake.settings.types import DeploymentMethod
 from nplm2003 import plan
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES
-from nplm2003.files import whole, write_json
+from nplm2003.files import write_json
 from nplm2003.reference import copy_results
 from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row, resolve

@@ -234,35 +234,43 @@ rule paper:
         "The paper is {input}"
 
 
+rule write_configuration:
+    """This run's configuration in one file, whatever files and options it came from."""
+    output:
+        f"{RESULTS}/configuration.json",
+    localrule: True
+    params:
+        content=config,
+    message:
+        "Writing the configuration"
+    run:
+        write_json(output[0], params.content)
+
+
 rule write_report:
     """One HTML file with every table and figure, by Snakemake's own `--report`.
 
-    That is a second, short run of Snakemake, which reads the records of this one; it is given this run's configuration
-    whole, whatever files and options that came from.
+    That is a second, short run of Snakemake, which reads the records of this one.
     """
     input:
         rules.tables.input,
         rules.figures.input,
         rules.paper.input,
+        configuration=rules.write_configuration.output,
+        snakefile=str(ROOT / "Snakefile"),
         captions=sorted(str(path) for path in (ROOT / "workflow" / "report").glob("*.rst")),
     output:
         f"{RESULTS}/report.html",
     log:
         f"{LOGS}/write_report.log",
     localrule: True
-    params:
-        configuration=config,
-        snakefile=str(ROOT / "Snakefile"),
+    conda:
+        "../../environment.yml"
     message:
         "Writing the report"
-    run:
-        with tempfile.TemporaryDirectory() as folder, whole(output[0]) as page:
-            overlay = f"{folder}/configuration.json"
-            write_json(overlay, params.configuration)
-            shell(
-                "python -m snakemake --snakefile {params.snakefile:q} --configfile {overlay:q} --cores 1 --nolock"
-                " --report {page:q} -- tables figures paper > {log:q} 2>&1"
-            )
+    shell:
+        "python -m snakemake --snakefile {input.snakefile:q} --configfile {input.configuration:q} --cores 1 --nolock"
+        " --report {output:q} -- tables figures paper > {log:q} 2>&1"
 
 
 rule report:
