@@ -251,6 +251,12 @@ def test_bad_training_options_are_one_line(
     assert not (folder / "network").exists()
 
 
+def test_a_seed_is_positive(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(train_arguments(folder, seed="-1"))
+    assert "--seed: '-1' is not a whole number of at least 1" in capsys.readouterr().err
+
+
 def test_a_network_that_sees_nothing_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(build_arguments(folder, "tokens", 30)) == 0
     capsys.readouterr()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,10 @@ def kill_in(monkeypatch: pytest.MonkeyPatch, epoch: int) -> None:
     monkeypatch.setattr(training.Trainer, "training_step", dying)
 
 
+def full_disk(*arguments: Any) -> None:
+    raise OSError(28, "No space left on device")
+
+
 # Everything that a resumed run has to restore: the place in the schedule, the order, the dropout.
 LONG: dict[str, Any] = {
     "epochs_direct": 3,
@@ -246,13 +251,10 @@ def test_a_killed_training_goes_on_as_if_it_had_not_been(
 def test_a_crash_while_results_are_written_costs_no_epoch(
     tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def full(*arguments: Any) -> None:
-        raise OSError(28, "No space left on device")
-
     preset = make_preset(epochs_direct=2)
     run(tiny_store, tmp_path / "unbroken", preset)
     with pytest.MonkeyPatch.context() as monkeypatch, pytest.raises(OSError, match="No space left"):
-        monkeypatch.setattr(training, "write_array", full)
+        monkeypatch.setattr(training, "write_array", full_disk)
         run(tiny_store, tmp_path / "crashed", preset)
     capsys.readouterr()
     run(tiny_store, tmp_path / "crashed", preset)
@@ -276,6 +278,17 @@ def test_checkpoints_of_other_settings_are_discarded(
     assert_same_training(tmp_path / "killed", tmp_path / "fresh")
 
 
+OVERFITTING: dict[str, Any] = {
+    "batch": 8,
+    "reduction": "mean",
+    "rate": 1.0,
+    "weight_decay": 0.0,
+    "epochs_direct": 30,
+    "patience": 3,
+}
+LARGE = {"hidden": 20, "features": 10}
+
+
 @pytest.fixture(scope="module")
 def overfitted(
     tiny_store: TokenStore,
@@ -287,8 +300,7 @@ def overfitted(
     words = [tiny_store.words[i] if i else "rare" for i in tiny_store["train"][:500]]
     store = build_store(" ".join(words), Split(300, 100), 30)
     folder = tmp_path_factory.mktemp("overfitted")
-    preset = make_preset(batch=8, reduction="mean", rate=1.0, epochs_direct=30, patience=3, weight_decay=0.0)
-    return store, folder, run(store, folder, preset, hidden=20, features=10)
+    return store, folder, run(store, folder, make_preset(**OVERFITTING), **LARGE)
 
 
 def test_early_stopping_keeps_the_best_epoch(overfitted: tuple[TokenStore, Path, dict[str, Any]]) -> None:
@@ -324,6 +336,22 @@ def test_files_of_a_training(overfitted: tuple[TokenStore, Path, dict[str, Any]]
     assert [int(row["epoch"]) for row in curve] == list(range(1, len(curve) + 1))
     assert [int(row["examples"]) for row in curve] == [300 * int(row["epoch"]) for row in curve]
     assert float(curve[0]["rate"]) == pytest.approx(1 / (1 + 1e-8 * 300), rel=1e-5)
+
+
+def test_a_crash_after_early_stopping_costs_no_epoch(
+    overfitted: tuple[TokenStore, Path, dict[str, Any]],
+    tmp_path: Path,
+    make_preset: MakePreset,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    store, unbroken, _ = overfitted
+    with pytest.MonkeyPatch.context() as monkeypatch, pytest.raises(OSError, match="No space left"):
+        monkeypatch.setattr(training, "write_array", full_disk)
+        run(store, tmp_path, make_preset(**OVERFITTING), **LARGE)
+    capsys.readouterr()
+    run(store, tmp_path, make_preset(**OVERFITTING), **LARGE)
+    assert "epoch" not in capsys.readouterr().err.split("examples an epoch")[1]
+    assert_same_training(unbroken, tmp_path)
 
 
 def test_test_is_never_opened(own_store: TokenStore, tmp_path: Path, make_preset: MakePreset) -> None:
@@ -372,11 +400,37 @@ def test_one_line_per_epoch_on_stderr(
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
-def test_divergence_is_one_line(tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset) -> None:
+@pytest.mark.parametrize(
+    ("rate", "batch"),
+    [
+        (1e25, 32),  # NaN in training
+        (1e38, 2000),  # NaN after the only update: only validation sees it
+        (100.0, 2000),  # finite, but more than 709 nats a token, whose exp is no float
+    ],
+)
+def test_divergence_is_one_line(
+    tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset, rate: float, batch: int
+) -> None:
     with pytest.raises(UserError, match=r"^training diverged in epoch 1 after [\d,]+ examples \(rate") as error:
-        run(tiny_store, tmp_path, make_preset(rate=1e25))
+        run(tiny_store, tmp_path, make_preset(rate=rate, batch=batch))
     assert "\n" not in str(error.value)
     assert not (tmp_path / "weights.pt").exists()
+
+
+def test_an_interrupt_is_passed_on(
+    tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Lightning makes it a SystemExit and goes on ignoring interrupts.
+    def interrupt(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.Trainer, "training_step", interrupt)
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(tiny_store, tmp_path, make_preset())
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def test_empty_validation_is_refused(own_store: TokenStore, tmp_path: Path, make_preset: MakePreset) -> None:

@@ -25,8 +25,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "download is resumed; the output has the right checksum or is not there. Proxy variables are honoured.",
         "nplm2003 fetch --corpus brown --output data/brown.zip --mirror ~/nltk_data",
     )
-    fetch.add_argument("--corpus", required=True, choices=sorted(DATASETS))
-    fetch.add_argument("--output", required=True, type=Path, metavar="FILE")
+    fetch.add_argument("--corpus", required=True, choices=sorted(DATASETS), help="which corpus")
+    fetch.add_argument("--output", required=True, type=Path, metavar="FILE", help="where the corpus goes")
     fetch.add_argument(
         "--mirror",
         metavar="M",
@@ -68,7 +68,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     build.add_argument("--lowercase", action="store_true", help="lower the case of every word")
     build.add_argument("--marks", action="store_true", help="put a symbol at the end of each paragraph and text")
     build.add_argument("--split-clitics", action="store_true", help="split n't, 's, 'll, ... off as the Treebank does")
-    build.add_argument("--output", required=True, type=Path, metavar="DIR")
+    build.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder of the tokens")
 
 
 def _share(text: str) -> int | float:

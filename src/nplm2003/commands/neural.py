@@ -36,7 +36,7 @@ def register(subparsers: Any) -> None:
         "--preset-file", type=Path, required=True, metavar="FILE", help="JSON with a `presets` object (study.json)"
     )
     parser.add_argument("--preset", required=True, metavar="NAME", help="which of them")
-    parser.add_argument("--seed", type=int, required=True, help="seed of the weights, the order and the dropout")
+    parser.add_argument("--seed", type=positive, required=True, help="seed of the weights, the order and the dropout")
     parser.add_argument("--threads", type=positive, default=1, help="CPU threads to use (default: 1)")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder of the trained network")
 

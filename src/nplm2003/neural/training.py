@@ -65,9 +65,15 @@ class Trainer(pl.LightningModule):
         )
 
     def on_train_epoch_start(self) -> None:
-        # Dropout draws from this; seeded per epoch, a resumed training draws what an unbroken one would.
-        torch.manual_seed(int(np.random.SeedSequence((self.seed, self.current_epoch)).generate_state(1)[0]))
         self._start_epoch()
+
+    def on_train_batch_start(self, batch: tuple[Tensor, Tensor], index: int) -> None:
+        # Dropout draws from this. It is seeded per epoch, and once the loader has started: that draws a number as well,
+        # before on_train_epoch_start in the first epoch of a run, after it in the others.
+        if index == 0:
+            torch.manual_seed(int(np.random.SeedSequence((self.seed, self.current_epoch)).generate_state(1)[0]))
+            if self.current_epoch > 0:
+                torch.empty((), dtype=torch.int64).random_()  # so that dropout is what it was in the published runs
 
     def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
         """Cost of one batch, with the learning rate and weight decay set for the update that follows."""
@@ -82,15 +88,24 @@ class Trainer(pl.LightningModule):
             a = torch.dropout(a, self.preset.dropout, True)
         cost = self.objective(self.model, x, a, targets)
         nats = float(cost.detach())
-        if not math.isfinite(nats):
-            raise UserError(
-                f"training diverged in epoch {self.current_epoch + 1} after {self.examples:,} examples (rate "
-                f"{self.preset.rate_at(self.examples, self.total):.3g}): lower the preset's rate or batch"
-            )
+        self._perplexity(nats, size)
         self.train_nats += nats
         self.train_tokens += size
         self.examples += size
         return cost if self.preset.reduction == "sum" else cost / size
+
+    def _perplexity(self, nats: float, tokens: int) -> float:
+        """exp(nats / tokens); UserError where that is no number, since the training has diverged."""
+        try:
+            perplexity = math.exp(nats / tokens)
+        except OverflowError:  # above 709 nats a token
+            perplexity = math.inf
+        if not math.isfinite(perplexity):
+            raise UserError(
+                f"training diverged in epoch {self.current_epoch + 1} after {self.examples:,} examples (rate "
+                f"{self.preset.rate_at(self.examples, self.total):.3g}): lower the preset's rate or batch"
+            )
+        return perplexity
 
     def validation_step(self, batch: tuple[Tensor, Tensor], index: int) -> None:
         contexts, targets = batch
@@ -103,16 +118,16 @@ class Trainer(pl.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         torch.set_float32_matmul_precision(self.preset.matmul)
-        self.log(MONITOR, math.exp(self.valid_nats / self.valid_tokens))
+        self.log(MONITOR, self._perplexity(self.valid_nats, self.valid_tokens))
 
     def on_train_epoch_end(self) -> None:
-        valid = math.exp(self.valid_nats / self.valid_tokens)
+        valid = self._perplexity(self.valid_nats, self.valid_tokens)
         self.history.append(
             {
                 "epoch": self.current_epoch + 1,
                 "examples": self.examples,
                 "rate": self.preset.rate_at(self.examples, self.total),
-                "train_perplexity": math.exp(self.train_nats / self.train_tokens),
+                "train_perplexity": self._perplexity(self.train_nats, self.train_tokens),
                 "valid_perplexity": valid,
                 "seconds": round(time.monotonic() - self.started, 1),
             }
@@ -131,6 +146,14 @@ class Trainer(pl.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self.examples, self.history = checkpoint["examples"], checkpoint["history"]
+
+
+class Patience(EarlyStopping):
+    """Early stopping that also holds for a training that was killed after its last epoch."""
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Stop at once if the restored count says so: Lightning restores the count, not the decision."""
+        trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
 
 
 def products_error() -> float:
@@ -186,17 +209,20 @@ def train(
     }
     checkpoints = _checkpoint_folder(output / "checkpoints", settings)
     last = checkpoints / "last.ckpt"
-    best = ModelCheckpoint(
-        checkpoints,
-        filename="best",
-        monitor=MONITOR,
-        save_last=True,
-        enable_version_counter=False,
-        save_on_train_epoch_end=True,
+    best, newest = (
+        ModelCheckpoint(
+            checkpoints,
+            filename=name,
+            monitor=monitor,
+            enable_version_counter=False,
+            save_on_train_epoch_end=True,
+        )
+        # Lightning's own save_last writes a copy of the best epoch alone.
+        for name, monitor in (("best", MONITOR), ("last", None))
     )
     # Patience is counted in epochs without any improvement.
-    stopping = EarlyStopping(MONITOR, patience=preset.patience, check_on_train_epoch_end=True)
-    callbacks: list[Callback] = [best, stopping]
+    stopping = Patience(MONITOR, patience=preset.patience, check_on_train_epoch_end=True)
+    callbacks: list[Callback] = [best, newest, stopping]
     if progress:
         callbacks.append(TQDMProgressBar(refresh_rate=50))
     _quiet()
@@ -218,19 +244,20 @@ def train(
         file=sys.stderr,
         flush=True,
     )
-    trainer.fit(
-        module,
-        training_loader(windows, preset.batch, seed),
-        stream_loader(Windows(store, "valid", order), SCORING_BATCH),
-        ckpt_path=str(last) if last.is_file() else None,
-        weights_only=True,
-    )
-    if trainer.interrupted:
-        raise KeyboardInterrupt
+    try:
+        trainer.fit(
+            module,
+            training_loader(windows, preset.batch, seed),
+            stream_loader(Windows(store, "valid", order), SCORING_BATCH),
+            ckpt_path=str(last) if last.is_file() else None,
+            weights_only=True,
+        )
+    except SystemExit:  # what Lightning makes of an interrupt
+        raise KeyboardInterrupt from None
 
-    best_row = min(module.history, key=lambda row: row["valid_perplexity"])
-    state = torch.load(checkpoints / "best.ckpt", map_location="cpu", weights_only=True)["state_dict"]
-    weights = {name.removeprefix("model."): value for name, value in state.items()}
+    checkpoint = torch.load(checkpoints / "best.ckpt", map_location="cpu", weights_only=True)
+    best_row = module.history[checkpoint["epoch"]]
+    weights = {name.removeprefix("model."): value for name, value in checkpoint["state_dict"].items()}
     summary = {
         **settings,
         "parameters": parameters,
