@@ -150,7 +150,7 @@ for figure, inputs in FIGURE_INPUTS.items():
     rule:
         """One figure, as PNG (in the report) and SVG (in the paper)."""
         name:
-            f"plot_{figure.replace('-', '_')}"
+            f"plot_{figure}"
         input:
             inputs,
             study=STUDY_FILE,
