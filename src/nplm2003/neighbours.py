@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nplm2003.errors import UserError
+from nplm2003.files import read_array
 from nplm2003.outcomes import Outcomes, Run
 from nplm2003.vocabulary import TokenStore
 
@@ -23,7 +24,7 @@ def read_features(run: Run, store: TokenStore) -> np.ndarray:
     path = run.folder / "features.npy"
     if not path.is_file():
         raise UserError(f"{path} does not exist: train {run.model} with seed {run.seed} first")
-    features = np.load(path, allow_pickle=False)
+    features = read_array(path)
     if len(features) != store.size:
         raise UserError(f"{path} has {len(features):,} words, its tokens {store.size:,}: train {run.model} again")
     return features

@@ -34,6 +34,12 @@ def add_tokens(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", type=Path, required=True, metavar="FOLDER", help="the folder `build-tokens` wrote")
 
 
+def add_scores(parser: argparse.ArgumentParser) -> None:
+    """--model and --output of a command that writes a folder of scores."""
+    parser.add_argument("--model", required=True, metavar="NAME", help="name of the model in tables and figures")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder of the scores")
+
+
 def positive(text: str) -> int:
     """An argparse type: a whole number of at least 1."""
     try:

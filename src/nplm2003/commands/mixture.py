@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from nplm2003.commands.arguments import add_command, add_tokens
+from nplm2003.commands.arguments import add_command, add_scores, add_tokens
 from nplm2003.errors import UserError
 
 
@@ -38,11 +38,10 @@ def register(subparsers: Any) -> None:
         choices=("fixed", "learnt", "binned"),
         help="equal; learnt by EM on validation; learnt for each frequency bin of the last two words",
     )
-    parser.add_argument("--model", required=True, metavar="NAME", help="name of the mixture in tables and figures")
+    add_scores(parser)
     parser.add_argument(
         "--seed", type=int, required=True, metavar="K", help="seed of the networks in it, for the tables"
     )
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder of the scores")
     parser.add_argument("--weights-output", type=Path, required=True, metavar="FILE", help="JSON file of the weights")
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nplm2003.commands.arguments import add_command, add_tokens, positive
+from nplm2003.commands.arguments import add_command, add_scores, add_tokens, positive
 from nplm2003.errors import UserError
 from nplm2003.files import read_json
 from nplm2003.provenance import provenance
@@ -52,9 +52,8 @@ def register(subparsers: Any) -> None:
     )
     add_tokens(parser)
     parser.add_argument("--network", type=Path, required=True, metavar="FOLDER", help="the folder `train` wrote")
-    parser.add_argument("--model", required=True, metavar="NAME", help="name of the model in tables and figures")
+    add_scores(parser)
     parser.add_argument("--threads", type=positive, default=1, help="CPU threads to use (default: 1)")
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder of the scores")
 
 
 def _train(options: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nplm2003.commands.arguments import add_command, add_tokens
+from nplm2003.commands.arguments import add_command, add_scores, add_tokens
 from nplm2003.errors import UserError
 
 
@@ -58,7 +58,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--model-file", type=Path, required=True, metavar="FILE", help="what `estimate-kneser-ney` made"
     )
-    _add_scores(parser)
+    add_scores(parser)
 
     parser = add_command(
         subparsers,
@@ -84,12 +84,7 @@ def register(subparsers: Any) -> None:
     )
     add_tokens(parser)
     parser.add_argument("--weights", type=Path, required=True, metavar="FILE", help="what `estimate-interpolated` made")
-    _add_scores(parser)
-
-
-def _add_scores(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", required=True, metavar="NAME", help="name of the model in tables and figures")
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder of the scores")
+    add_scores(parser)
 
 
 def _memory(text: str) -> str:
