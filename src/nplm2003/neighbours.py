@@ -56,13 +56,14 @@ def listed_words(store: TokenStore, words: Sequence[str] = WORDS) -> list[str]:
 
 
 def neighbour_records(outcomes: Outcomes) -> tuple[Run | None, list[dict[str, Any]]]:
-    """The network that is best on validation, and one record per listed word: `word`, `train_count`, `neighbours`.
+    """The best run of the network that is best on validation, and one record per listed word.
 
-    A word that the vocabulary lacks keeps its line, which says so.
+    Records hold `word`, `train_count` and `neighbours`. A word that the vocabulary lacks keeps its line, which says so.
     """
-    run = outcomes.best("network")
-    if run is None:
+    network = outcomes.best("network")
+    if network is None:
         return None, []
+    run = network.best_run
     store = TokenStore(outcomes.folder / "tokens")
     features = read_features(run, store)
     among = np.flatnonzero(store.train_counts >= ENOUGH)

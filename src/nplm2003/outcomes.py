@@ -1,13 +1,17 @@
 """What a study found: its rows, the evaluation of every run, and the published numbers beside them.
 
 Tables and figures read a study only through here, so that a row, its published line and its parts are matched in one
-place. A *run* is one row of the study with one seed.
+place. A *run* is one row of the study with one seed; a *row* is all its runs together. Wherever a row has one number,
+it is the mean over its runs, so the perplexity of a row is the mean of the perplexities of its seeds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ from nplm2003.errors import UserError
 from nplm2003.files import read_json
 from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row
+from nplm2003.uncertainty import Uncertainty
 
 NGRAM_KINDS = ("interpolated", "kneser-ney")
 
@@ -46,16 +51,20 @@ def gap_percent(ours: float, published: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Published:
-    """One line of a published table: `name`, `order`, `classes` and a perplexity (or None) per split."""
+    """One line of a published table: `name`, `order`, `classes`, `mixed` and a perplexity (or None) per split.
+
+    `mixed`: whether a network is mixed with the interpolated trigram; None for n-grams.
+    """
 
     name: str
     order: int
     classes: int | None
+    mixed: bool | None
     perplexity: Mapping[str, float | None]
 
 
 def read_published(path: Path | str) -> list[Published]:
-    """Read a published table (CSV with the columns model, order, train, valid, test and, where used, classes)."""
+    """Read a published table (CSV with the columns model, order, train, valid, test and, where used, classes, mix)."""
     if not Path(path).is_file():
         raise UserError(f"the published table {path} named by the study does not exist: correct `published`")
     types = {"model": str, "order": int, **dict.fromkeys(SPLITS, float)}
@@ -67,14 +76,20 @@ def read_published(path: Path | str) -> list[Published]:
         raise UserError(f"the published table {path} cannot be read ({reason}): correct it, or `published`") from error
     lines = table.astype(object).where(table.notna(), None).to_dict("records")
     return [
-        Published(line["model"], line["order"], line.get("classes"), {split: line[split] for split in SPLITS})
+        Published(
+            line["model"],
+            line["order"],
+            line.get("classes"),
+            {"yes": True, "no": False}.get(line.get("mix")),
+            {split: line[split] for split in SPLITS},
+        )
         for line in lines
     ]
 
 
 @dataclass(frozen=True)
 class Run:
-    """One row of the study with one seed: its settings, its evaluation and the published line it stands beside.
+    """One row of the study with one seed: its settings and its evaluation.
 
     `folder` holds the model's files and its scores.
     """
@@ -83,7 +98,6 @@ class Run:
     seed: int
     folder: Path
     evaluation: Mapping[str, Any]
-    published: Published | None
 
     @property
     def model(self) -> str:
@@ -99,9 +113,53 @@ class Run:
         """The perplexity measured on `split`."""
         return self.evaluation["perplexity"][split]
 
+    def learning_curve(self) -> pd.DataFrame:
+        """The learning curve of a network, one line per epoch (`learning_curve.csv`)."""
+        path = self.folder / "learning_curve.csv"
+        if not path.is_file():
+            raise UserError(f"{path} does not exist: train {self.model} with seed {self.seed} first")
+        return pd.read_csv(path)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the study as measured: `settings`, a run for each of its seeds, and the published line beside it."""
+
+    settings: Mapping[str, Any]
+    runs: Sequence[Run]
+    published: Published | None
+
+    @property
+    def model(self) -> str:
+        """The name of the row."""
+        return self.settings["model"]
+
+    @property
+    def kind(self) -> str:
+        """network, interpolated, kneser-ney, ... or mixture."""
+        return self.settings["kind"]
+
+    def perplexity(self, split: str) -> float:
+        """The mean over the runs of the perplexity measured on `split`."""
+        return statistics.fmean(run.perplexity(split) for run in self.runs)
+
+    def deviation(self, split: str) -> float | None:
+        """The standard deviation of that perplexity over the runs (n - 1 in the denominator); None with one run."""
+        return statistics.stdev(run.perplexity(split) for run in self.runs) if len(self.runs) > 1 else None
+
     def published_perplexity(self, split: str) -> float | None:
         """The published perplexity of `split`, None where the paper gives none."""
         return None if self.published is None else self.published.perplexity[split]
+
+    @property
+    def seeds(self) -> str:
+        """The seeds of the runs, as tables show them."""
+        return " ".join(str(run.seed) for run in self.runs)
+
+    @property
+    def best_run(self) -> Run:
+        """The run with the lowest *validation* perplexity."""
+        return min(self.runs, key=lambda run: run.perplexity("valid"))
 
 
 class Outcomes:
@@ -121,7 +179,6 @@ class Outcomes:
         inside = given.resolve().name == self.policy
         self.corpus_folder = given.parent if inside else given
         self.folder = given if inside else given / self.policy
-        self._published: list[Published] | None = None
         self._runs: dict[tuple[str, int], Run] = {}
 
     @property
@@ -129,13 +186,11 @@ class Outcomes:
         """The vocabulary policy of the rows."""
         return self.study["policy"]
 
-    @property
+    @cached_property
     def published(self) -> list[Published]:
         """The published table, line by line; empty for a corpus that has none."""
-        if self._published is None:
-            path = self.study["published"]
-            self._published = read_published(path) if path else []
-        return self._published
+        path = self.study["published"]
+        return read_published(path) if path else []
 
     @property
     def published_corpus(self) -> dict[str, Any] | None:
@@ -187,25 +242,57 @@ class Outcomes:
                 seed=seed,
                 folder=self.folder / row["model"] / f"seed{seed}",
                 evaluation=self.evaluation(self.policy, row["model"], seed),
-                published=self.published_line(row),
             )
         return self._runs[key]
 
+    def row(self, settings: Mapping[str, Any]) -> Row:
+        """One row with all its seeds."""
+        runs = [self.run(settings, seed) for seed in settings["seeds"]]
+        return Row(settings, runs, self.published_line(settings))
+
+    def rows(self, *kinds: str) -> list[Row]:
+        """All rows, in the order of the study; only those of the given kinds where any are named."""
+        return [self.row(settings) for settings in self.study["rows"] if not kinds or settings["kind"] in kinds]
+
     def runs(self, *kinds: str) -> list[Run]:
-        """All runs, in the order of the study; only those of the given kinds where any are named."""
-        return [
-            self.run(row, seed)
-            for row in self.study["rows"]
-            if not kinds or row["kind"] in kinds
-            for seed in row["seeds"]
-        ]
+        """The runs of these rows, seed after seed."""
+        return [run for row in self.rows(*kinds) for run in row.runs]
 
-    def parts(self, mixture: Run) -> list[Run]:
-        """The runs a mixture is made of: those of its own seed, or the only one of a model that draws nothing."""
-        rows = [find_row(self.study, model) for model in mixture.row["components"]]
-        return [self.run(row, mixture.seed if mixture.seed in row["seeds"] else row["seeds"][0]) for row in rows]
+    def parts(self, mixture: Row) -> list[Row]:
+        """The rows that a mixture mixes."""
+        return [self.row(find_row(self.study, model)) for model in mixture.settings["components"]]
 
-    def best(self, *kinds: str) -> Run | None:
-        """The run of these kinds with the lowest *validation* perplexity (test is never used to choose)."""
-        runs = self.runs(*kinds)
-        return min(runs, key=lambda run: run.perplexity("valid")) if runs else None
+    def trigram_mixtures(self) -> list[tuple[Row, Row, Row]]:
+        """The mixtures of the paper's tables, each with its network and its trigram: of both with equal weights."""
+        found = []
+        for mixture in self.rows("mixture"):
+            parts = {part.kind: part for part in self.parts(mixture)}
+            if mixture.settings["weights"] == "fixed" and set(parts) == {"network", "interpolated"}:
+                found.append((mixture, parts["network"], parts["interpolated"]))
+        return found
+
+    def best(self, *kinds: str) -> Row | None:
+        """The row of these kinds with the lowest *validation* perplexity (test is never used to choose)."""
+        return best(self.rows(*kinds))
+
+    @cached_property
+    def uncertainty(self) -> Uncertainty:
+        """The intervals of the rows (`uncertainty.json`); they must have been drawn from the scores there are now."""
+        path = self.folder / "uncertainty.json"
+        if not path.is_file():
+            raise UserError(f"{path} does not exist: run `nplm2003 bootstrap` on the study first")
+        uncertainty = Uncertainty(read_json(path))
+        for row in self.rows():
+            for split in ("valid", "test"):
+                drawn_from = uncertainty.measured(row.model, split)
+                if drawn_from is None or not math.isclose(drawn_from, row.perplexity(split), rel_tol=1e-9):
+                    raise UserError(
+                        f"{path} does not belong to the scores of {row.model} that are there now: run "
+                        "`nplm2003 bootstrap` again"
+                    )
+        return uncertainty
+
+
+def best(rows: Sequence[Row]) -> Row | None:
+    """The row with the lowest *validation* perplexity, None of none."""
+    return min(rows, key=lambda row: row.perplexity("valid"), default=None)

@@ -7,11 +7,20 @@ from pathlib import Path
 
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES
-from nplm2003.files import whole
+from nplm2003.files import read_json, whole
+from nplm2003.study import table_file
 
-# What the text reads, inside results/CORPUS.
-TABLES = ("table1", "policies", "targets", "departures", "neighbours", "timings")
-NEEDED = ("study.json", *(f"tables/{name}.csv" for name in TABLES), *(f"figures/{name}.svg" for name in FIGURES))
+# What the text reads, beside study.json, inside results/CORPUS.
+TABLES = ("rows", "claims", "policies", "targets", "departures", "neighbours", "timings")
+
+
+def needed(results: Path) -> list[str]:
+    """The files that the text reads, inside the folder of the results."""
+    if not (results / "study.json").is_file():
+        return ["study.json"]
+    study = read_json(results / "study.json")
+    tables = [f"tables/{table_file(study, name)}.csv" for name in TABLES]
+    return ["study.json", *tables, *(f"figures/{name}.svg" for name in FIGURES)]
 
 
 def write_paper(results: Path | str, source: Path | str, output: Path | str) -> None:
@@ -22,7 +31,7 @@ def write_paper(results: Path | str, source: Path | str, output: Path | str) -> 
     import typst
 
     results, source = Path(results).resolve(), Path(source).resolve()
-    for path in (source, *(results / name for name in NEEDED)):
+    for path in (source, *(results / name for name in needed(results))):
         if not path.is_file():
             raise UserError(f"the write-up needs {path}, which does not exist: make it first")
     # Typst reads nothing outside its root, and takes paths from there.

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
-# What people look for first stands at the top as well.
-FIRST = ("tables/table1.csv", "tables/table1.md", "tables/timings.csv")
 LIMIT = 1_000_000  # bytes; a larger file is no small result and stays out of the repository
 
 
-def copy_results(files: Iterable[Path | str], results: Path | str, reference: Path | str) -> list[str]:
+def copy_results(
+    files: Iterable[Path | str], results: Path | str, reference: Path | str, first: Collection[str] = ()
+) -> list[str]:
     """Copy `files`, all inside the folder `results`, to the same places in `reference`, whole or not at all.
 
-    What was in `reference` before is gone afterwards, so that it never mixes two runs. Returns the names of the files
-    that are too large (`LIMIT`) and were left out.
+    `first` names those that people look for first: they stand at the top as well. What was in `reference` before is
+    gone afterwards, so that it never mixes two runs. Returns the names of the files that are too large (`LIMIT`) and
+    were left out.
     """
     results, reference = Path(results), Path(reference)
     reference.parent.mkdir(parents=True, exist_ok=True)
@@ -30,7 +31,7 @@ def copy_results(files: Iterable[Path | str], results: Path | str, reference: Pa
             if file.stat().st_size >= LIMIT:
                 left_out.append(str(name))
                 continue
-            places = [name, Path(name.name)] if name.as_posix() in FIRST else [name]
+            places = [name, Path(name.name)] if name.as_posix() in first else [name]
             for place in places:
                 (new / place).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, new / place)

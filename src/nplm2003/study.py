@@ -50,6 +50,7 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
         "corpus": dict(configuration["corpus"]),
         "policy": configuration["policy"],
         "policies": policies,
+        "table": configuration["table"],
         "published": None if published is None else str(_find(published, "published", root)),
         "rows": _rows(configuration, tables),
         "policy_models": [row["model"] for row in tables["ngrams"] if (row["kind"], row["order"]) in POLICY_NGRAMS],
@@ -57,6 +58,11 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
         "seeds": list(configuration["seeds"]),
         "threads": configuration["threads"],
     }
+
+
+def table_file(study: Mapping[str, Any], table: str) -> str:
+    """The name of a table's files: the main table (`rows`) has the one the configuration gives, others their own."""
+    return str(study["table"]) if table == "rows" else table
 
 
 def find_row(study: Mapping[str, Any], model: str) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from nplm2003.claims import MARGIN, claim_records, compare_records
 from nplm2003.departures import DEPARTURES, departures_of
 from nplm2003.errors import UserError
 from nplm2003.files import write_text
@@ -17,11 +19,12 @@ from nplm2003.outcomes import Outcomes, Published, Run, gap_percent
 from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row
 from nplm2003.targets import target_records
+from nplm2003.uncertainty import BLOCK_TOKENS
 
 TARGET_COLUMNS = (
     Column("target", "target"),
     Column("model", "model"),
-    Column("seed", "seed", digits=0),
+    Column("seed", "seed"),
     Column("split", "split"),
     Column("threshold", "threshold"),
     Column("measured", "measured"),
@@ -43,10 +46,13 @@ ROW_COLUMNS = (
     Column("direct", "direct"),
     Column("mix", "mix"),
     Column("preset", "preset"),
-    Column("seed", "seed", digits=0),
     Column("train", "train", digits=1),
     Column("valid", "valid.", digits=1),
+    Column("valid_sd", "± sd", digits=1),
     Column("test", "test", digits=1),
+    Column("test_sd", "± sd", digits=1),
+    Column("test_low", "test, 95 % from", digits=1),
+    Column("test_high", "to", digits=1),
     Column("paper_train", "paper train", digits=0),
     Column("paper_valid", "paper valid.", digits=0),
     Column("paper_test", "paper test", digits=0),
@@ -55,6 +61,37 @@ ROW_COLUMNS = (
     Column("test_seen", "test, seen words", digits=1),
     Column("test_unseen", "test, unseen words", digits=0),
     Column("departures", "departures"),
+)
+RUN_COLUMNS = (
+    Column("model", "model"),
+    Column("seed", "seed", digits=0),
+    *(Column(split, split, digits=1) for split in SPLITS),
+    Column("test_seen", "test, seen words", digits=1),
+    Column("test_unseen", "test, unseen words", digits=0),
+    Column("commit", "commit"),
+)
+CHANGE_COLUMNS = (
+    Column("change_percent", "change %", digits=1, signed=True),
+    Column("low_percent", "95 % from", digits=1, signed=True),
+    Column("high_percent", "to", digits=1, signed=True),
+    Column("p", "p", digits=4),
+)
+COMPARE_COLUMNS = (
+    Column("model", "model"),
+    Column("against", "against"),
+    Column("which", "which is"),
+    *CHANGE_COLUMNS,
+    Column("p_holm", "p (Holm)", digits=4),
+)
+CLAIM_COLUMNS = (
+    Column("claim", "claim"),
+    Column("corpus", "corpus"),
+    Column("published_corpus", "published for"),
+    Column("statement", "the paper's statement"),
+    Column("comparison", "compared on test"),
+    Column("published_percent", "published %", digits=1, signed=True),
+    *CHANGE_COLUMNS,
+    Column("verdict", "verdict"),
 )
 
 
@@ -69,43 +106,76 @@ def _commit(run: Run) -> str | None:
     return commit and commit[:12] + ("+" if provenance.get("modified") else "")
 
 
-def row_records(outcomes: Outcomes) -> list[dict[str, Any]]:
-    """One record per row and seed: settings, perplexities, published perplexities, gaps and what stands beside them.
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
 
-    `merged_percent` is the share of test tokens that are the merged symbol; `test_seen` and `test_unseen` are the
-    perplexities of test tokens whose word occurs / never occurs in train.
+
+def row_records(outcomes: Outcomes) -> list[dict[str, Any]]:
+    """One record per row: settings, perplexities, published perplexities, gaps and what stands beside them.
+
+    `train`, `valid` and `test` are the means of the perplexities of the seeds, `train_sd`, ... their standard
+    deviations (None with one run), `valid_low` to `test_high` the ends of the bootstrap intervals
+    (`nplm2003.uncertainty`). `merged_percent` is the share of test tokens that are the merged symbol; `test_seen` and
+    `test_unseen` are the perplexities of test tokens whose word occurs / never occurs in train.
     """
-    statistics = outcomes.statistics(outcomes.policy)
+    corpus = outcomes.statistics(outcomes.policy)
     records = []
-    for run in outcomes.runs():
-        row = run.row
+    for row in outcomes.rows():
+        settings = row.settings
+        intervals: dict[str, float] = {}
+        for split in ("valid", "test"):
+            intervals[f"{split}_low"], intervals[f"{split}_high"] = outcomes.uncertainty.interval(row.model, split)
         records.append(
             {
-                "model": run.model,
-                "order": row["order"],
-                "classes": row.get("classes"),
-                "hidden": row.get("hidden"),
-                "features": row.get("features"),
-                "direct": _yes_no(row.get("direct")),
-                "mix": _yes_no(run.kind == "mixture"),
-                "preset": row.get("preset"),
-                "seed": run.seed,
+                "model": row.model,
+                "order": settings["order"],
+                "classes": settings.get("classes"),
+                "hidden": settings.get("hidden"),
+                "features": settings.get("features"),
+                "direct": _yes_no(settings.get("direct")),
+                "mix": _yes_no(row.kind == "mixture"),
+                "preset": settings.get("preset"),
+                "seed": row.seeds,
                 "vocabulary policy": outcomes.policy,
-                **{split: run.perplexity(split) for split in SPLITS},
-                **{f"paper_{split}": run.published_perplexity(split) for split in SPLITS},
-                "gap_valid_percent": gap_percent(run.perplexity("valid"), run.published_perplexity("valid")),
-                "gap_test_percent": gap_percent(run.perplexity("test"), run.published_perplexity("test")),
-                "vocabulary_size": statistics["vocabulary_size"],
-                "merged_percent": 100 * statistics["merged_share"]["test"],
-                "tokens_valid": run.evaluation["tokens"]["valid"],
-                "tokens_test": run.evaluation["tokens"]["test"],
-                "test_seen": run.evaluation["seen"]["test"],
-                "test_unseen": run.evaluation["unseen"]["test"],
-                "departures": " ".join(departure.name for departure in departures_of(outcomes.study, row)),
-                "commit": _commit(run),
+                **{split: row.perplexity(split) for split in SPLITS},
+                **{f"paper_{split}": row.published_perplexity(split) for split in SPLITS},
+                **{f"{split}_sd": row.deviation(split) for split in SPLITS},
+                **intervals,
+                "gap_valid_percent": gap_percent(row.perplexity("valid"), row.published_perplexity("valid")),
+                "gap_test_percent": gap_percent(row.perplexity("test"), row.published_perplexity("test")),
+                "vocabulary_size": corpus["vocabulary_size"],
+                "merged_percent": 100 * corpus["merged_share"]["test"],
+                "tokens_valid": corpus["tokens"]["valid"],
+                "tokens_test": corpus["tokens"]["test"],
+                "test_seen": _mean(run.evaluation["seen"]["test"] for run in row.runs),
+                "test_unseen": _mean(run.evaluation["unseen"]["test"] for run in row.runs),
+                "departures": " ".join(departure.name for departure in departures_of(outcomes.study, settings)),
+                "commit": " ".join(dict.fromkeys(filter(None, map(_commit, row.runs)))) or None,
             }
         )
     return records
+
+
+def run_records(outcomes: Outcomes) -> list[dict[str, Any]]:
+    """One record per row and seed: `model`, `seed`, the perplexities, and the commit that scored it."""
+    return [
+        {
+            "model": run.model,
+            "seed": run.seed,
+            **{split: run.perplexity(split) for split in SPLITS},
+            "test_seen": run.evaluation["seen"]["test"],
+            "test_unseen": run.evaluation["unseen"]["test"],
+            "commit": _commit(run),
+        }
+        for run in outcomes.runs()
+    ]
+
+
+def tabulate_runs(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write the perplexities of every single run: STEM.csv, .md, .tex and .html."""
+    note = "Models that draw nothing have one run, with seed 0. " + vocabulary_note(outcomes)
+    _write_one(stem, f"{outcomes.study['title']}: every run", RUN_COLUMNS, run_records(outcomes), note)
 
 
 def vocabulary_note(outcomes: Outcomes) -> str:
@@ -119,6 +189,37 @@ def vocabulary_note(outcomes: Outcomes) -> str:
         f"of train, {100 * merged['valid']:.1f} % of validation, {100 * merged['test']:.1f} % of test; words that "
         f"never occur in train: {100 * unseen['test']:.1f} % of test tokens."
     )
+
+
+def _most_seeds(outcomes: Outcomes) -> int:
+    """How many seeds the networks of a study have; 0 of a study without networks."""
+    return max((len(row.runs) for row in outcomes.rows("network")), default=0)
+
+
+def seeds_note(outcomes: Outcomes) -> str:
+    """The sentence that says what one perplexity of a row is made of."""
+    seeds = _most_seeds(outcomes)
+    if seeds < 2:
+        return "One run of each row: the spread between random starts is not measured."
+    return (
+        f"Networks and their mixtures: the mean of the perplexities of {seeds} seeds, ± their standard deviation. "
+        "Every run stands in the table of runs."
+    )
+
+
+def interval_note(outcomes: Outcomes) -> str:
+    """The sentences that say what the intervals of a study are, and what they cover."""
+    how, seeds = outcomes.uncertainty.content, _most_seeds(outcomes) > 1
+    length = how["block_tokens"]["test"]
+    note = (
+        f"{100 * how['level']:g} % intervals: {how['draws']:,} draws of blocks of {length:,} tokens of test"
+        f"{' and of the seeds of a row' if seeds else ''}. They cover another text of the same kind"
+        f"{' and other random starts' if seeds else ''}, not {'' if seeds else 'another random start, '}another train, "
+        "vocabulary or choice of settings."
+    )
+    if length < BLOCK_TOKENS:
+        note += " The text is short, so the blocks are shorter than they should be, and the intervals too narrow."
+    return note
 
 
 def _listed(lines: Sequence[Published]) -> str:
@@ -152,7 +253,7 @@ def _used(columns: Sequence[Column], records: Sequence[dict[str, Any]]) -> list[
 
 
 def tabulate_rows(outcomes: Outcomes, stem: Path | str) -> None:
-    """Write the main table (Table 1 of the paper for Brown): STEM.csv, .md, .tex and .html."""
+    """Write the main table (Table 1 of the paper for Brown), a line per row: STEM.csv, .md, .tex and .html."""
     study = outcomes.study
     records = row_records(outcomes)
     numbers = {row["model"]: [departure.number for departure in departures_of(study, row)] for row in study["rows"]}
@@ -167,10 +268,9 @@ def tabulate_rows(outcomes: Outcomes, stem: Path | str) -> None:
         f"interpolated trigram. Departures from the paper are numbered in their own table; all rows: "
         f"{_short(sorted(common)) or 'none'}.",
         vocabulary_note(outcomes),
+        seeds_note(outcomes),
+        interval_note(outcomes),
     ]
-    if all(len(row["seeds"]) == 1 for row in study["rows"]):
-        columns = [column for column in columns if column.key != "seed"]
-        notes.append("One run of each row: the spread between random starts is not measured.")
     if not_run := outcomes.not_run():
         notes.append(f"Published rows that this study does not run: {_listed(not_run)}.")
     table = Table(f"{study['title']}: perplexities", columns, shown, notes)
@@ -328,8 +428,47 @@ def tabulate_neighbours(outcomes: Outcomes, stem: Path | str) -> None:
     _write_one(stem, f"{outcomes.study['title']}: nearest neighbours of words", NEIGHBOUR_COLUMNS, records, note)
 
 
+def tabulate_compare(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write every network, mixture and class-based row against the best n-gram: STEM.csv, .md, .tex and .html."""
+    records = compare_records(outcomes)
+    note = (
+        "Change: how far the test perplexity lies above (+) or below (−) the other one. The best n-gram and the better "
+        "part of a mixture are chosen on validation. p: two-sided, of no difference; Holm: corrected for all lines of "
+        f"this table. {interval_note(outcomes)}"
+    )
+    _write_one(stem, f"{outcomes.study['title']}: models compared", COMPARE_COLUMNS, records, note)
+
+
+CLAIMS_NOTE = (
+    "Change: how far the first test perplexity lies above (+) or below (−) the second; choices are made on validation. "
+    "The verdict follows from the 95 % interval: a claim that something is lower or higher holds where the whole "
+    f"interval lies on that side of 0; a claim of no gain holds where no gain of {MARGIN:g} % or more lies in it. p: "
+    "two-sided, of no difference."
+)
+
+
+def tabulate_claims(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write the claims of the paper and what became of them: STEM.csv, .md, .tex and .html."""
+    records = claim_records(outcomes)
+    title = f"{outcomes.study['title']}: the claims of the paper"
+    _write_one(stem, title, CLAIM_COLUMNS, records, f"{CLAIMS_NOTE} {interval_note(outcomes)}")
+
+
+def merge_claims(folder: Path | str) -> None:
+    """Put the claims of the studies in `folder` (NAME/tables/claims.csv) together in claims.csv, .md, .tex, .html."""
+    files = sorted(Path(folder).glob("*/tables/claims.csv"))
+    claims = pd.concat(pd.read_csv(file, dtype={"claim": str}) for file in files)
+    claims = claims.sort_values("claim", kind="stable")  # within a claim, study by study
+    records = claims.astype(object).where(claims.notna(), None).to_dict("records")
+    note = f"{CLAIMS_NOTE} What the intervals cover is said in the table of each study."
+    _write_one(Path(folder) / "claims", "The claims of the paper, on every corpus", CLAIM_COLUMNS, records, note)
+
+
 TABLES = {
     "rows": tabulate_rows,
+    "runs": tabulate_runs,
+    "compare": tabulate_compare,
+    "claims": tabulate_claims,
     "policies": tabulate_policies,
     "targets": tabulate_targets,
     "departures": tabulate_departures,

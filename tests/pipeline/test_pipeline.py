@@ -29,6 +29,7 @@ ROWS = [
     ("kneser-ney-5", "no"),
 ]
 FIGURES = (
+    "claims",
     "rows-against-paper",
     "learning-curves",
     "order",
@@ -37,7 +38,7 @@ FIGURES = (
     "word-features",
     "policies",
 )
-TABLE_NAMES = ("table1", "policies", "targets", "departures", "neighbours")
+TABLE_NAMES = ("main", "runs", "compare", "claims", "policies", "targets", "departures", "neighbours")
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +86,7 @@ def test_a_second_run_has_nothing_to_do(study: Clone) -> None:
 
 
 def test_the_main_table_has_every_row_and_the_columns_in_order(study: Clone) -> None:
-    rows = read_table(study.folder / RESULTS / "tables" / "table1.csv")
+    rows = read_table(study.folder / RESULTS / "tables" / "main.csv")
     assert ",".join(list(rows[0])[:16]) == (
         "model,order,classes,hidden,features,direct,mix,preset,seed,vocabulary policy,"
         "train,valid,test,paper_train,paper_valid,paper_test"
@@ -96,6 +97,20 @@ def test_the_main_table_has_every_row_and_the_columns_in_order(study: Clone) -> 
     published = {row["model"]: (row["paper_train"], row["paper_valid"], row["paper_test"]) for row in rows}
     assert [float(value) for value in published["kneser-ney-3"][1:]] == [334, 323]
     assert published["MLP7"] == ("", "", "")  # names no published row
+    # Networks and their mixtures stand at the mean of their seeds.
+    runs = read_table(study.folder / RESULTS / "tables" / "runs.csv")
+    for row in rows:
+        tests = [float(run["test"]) for run in runs if run["model"] == row["model"]]
+        assert row["seed"] == ("0" if len(tests) == 1 else "1 2")
+        assert float(row["test"]) == pytest.approx(sum(tests) / len(tests), rel=1e-6)
+        assert (row["test_sd"] == "") == (len(tests) == 1)
+        assert float(row["test_low"]) < float(row["test"]) < float(row["test_high"])
+
+
+def test_the_claims_are_tested_or_say_what_is_missing(study: Clone) -> None:
+    claims = {claim["claim"]: claim for claim in read_table(study.folder / RESULTS / "tables" / "claims.csv")}
+    assert claims["1"]["comparison"].startswith("MLP2 against ") and claims["1"]["verdict"] != "not tested"
+    assert claims["7"]["verdict"] == "not tested" and "fixed features" in claims["7"]["comparison"]
 
 
 def test_all_models_score_the_same_tokens(study: Clone) -> None:
@@ -103,7 +118,7 @@ def test_all_models_score_the_same_tokens(study: Clone) -> None:
     evaluations = [
         json.loads(path.read_text()) for path in (study.folder / RESULTS / "rank30").rglob("evaluation.json")
     ]
-    assert len(evaluations) == len(ROWS)
+    assert len(evaluations) == len(ROWS) + 5  # three networks and two mixtures have a second seed
     for evaluation in evaluations:
         assert evaluation["tokens"] == statistics["tokens"]
         assert evaluation["vocabulary"] == statistics["fingerprint"]
@@ -116,8 +131,8 @@ def test_the_timings_name_every_job_that_computes(study: Clone) -> None:
     assert {("train_network", "rank30,MLP1,1"), ("score_kneser_ney", "freq2-train,kneser-ney-3")} <= jobs
     assert {rule: sum(job[0] == rule for job in jobs) for rule in ("build_tokens", "train_network", "mix_scores")} == {
         "build_tokens": 2,
-        "train_network": 3,
-        "mix_scores": 2,
+        "train_network": 6,
+        "mix_scores": 4,
     }
     assert all(float(row["seconds"]) >= 0 for row in timings)
 
@@ -140,7 +155,7 @@ def test_the_reference_results_are_small_and_hold_no_text_of_the_corpus(study: C
     study.tiny("reference")
     reference = study.folder / "results" / "reference" / "tiny"
     files = {path.relative_to(reference).as_posix() for path in reference.rglob("*") if path.is_file()}
-    assert {"table1.csv", "timings.csv", "study.json", "tables/table1.md", "figures/order.svg", "paper.pdf"} <= files
+    assert {"main.csv", "timings.csv", "study.json", "tables/main.md", "figures/order.svg", "paper.pdf"} <= files
     assert {
         "rank30/tokens/corpus.json",
         "rank30/MLP1/seed1/evaluation.json",
@@ -148,10 +163,13 @@ def test_the_reference_results_are_small_and_hold_no_text_of_the_corpus(study: C
         "rank30/MLP1/seed1/training.json",
         "rank30/MLP1/seed1/scores/scores.json",
         "rank30/MLP2/seed1/weights.json",
+        "rank30/uncertainty.json",
         "freq2-train/kneser-ney-3/seed0/evaluation.json",
     } <= files
     assert {Path(name).suffix for name in files} <= {".json", ".csv", ".md", ".tex", ".html", ".png", ".svg", ".pdf"}
-    assert (reference / "table1.csv").read_bytes() == (study.folder / RESULTS / "tables" / "table1.csv").read_bytes()
+    assert (reference / "main.csv").read_bytes() == (study.folder / RESULTS / "tables" / "main.csv").read_bytes()
+    # The claims of all studies that were copied stand beside them: here, of one.
+    assert (reference.parent / "claims.csv").read_bytes() == (reference / "tables" / "claims.csv").read_bytes()
     texts = [path.read_text(encoding="utf-8") for path in reference.rglob("*") if path.suffix in (".json", ".csv")]
     assert [text for text in texts if str(study.folder) in text] == []
 
@@ -178,25 +196,25 @@ def test_a_new_row_trains_the_new_network_only(study: Clone) -> None:
         planned = study.planned("all")
         assert {rule: planned.get(rule, 0) for rule in ("build_tokens", "train_network", "score_network")} == {
             "build_tokens": 0,
-            "train_network": 1,
-            "score_network": 1,
+            "train_network": 2,
+            "score_network": 2,
         }
 
 
 def test_a_changed_preset_trains_its_users_only(study: Clone) -> None:
     with study.changed("config/tiny/study.yaml", "paper: {", "paper: {patience: 1, "):
         planned = study.planned("all")
-        assert planned["train_network"] == 1
+        assert planned["train_network"] == 2
         assert "MLP9-paper" in study.tiny("--dry-run", "all")
     with study.changed("config/tiny/study.yaml", "modern: {", "modern: {patience: 1, "):
-        assert study.planned("all")["train_network"] == 2
+        assert study.planned("all")["train_network"] == 4
 
 
 def test_the_brown_study_can_be_planned_before_any_download(clone: Clone, tmp_path: Path) -> None:
     output = clone.snakemake("--dry-run", "--directory", tmp_path)
     planned = planned_jobs(output)
     assert planned["fetch_corpus"] == planned["build_lmplz"] == 1
-    assert planned["train_network"] == 7
+    assert planned["train_network"] == 3 * 7
     assert planned["build_tokens"] >= 8
     assert [path.name for path in tmp_path.iterdir()] == [".snakemake"]
 

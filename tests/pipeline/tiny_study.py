@@ -30,6 +30,8 @@ policies: config/tiny/policies.tsv
 networks: config/tiny/networks.tsv
 ngrams: config/tiny/ngrams.tsv
 mixtures: config/tiny/mixtures.tsv
+table: main
+seeds: [1, 2]
 presets:
   modern: {epochs_direct: 2, epochs_without_direct: 2}
   paper: {epochs_direct: 1, epochs_without_direct: 1}

@@ -19,6 +19,7 @@ from nplm2003.evaluation import evaluate
 from nplm2003.files import write_array, write_json
 from nplm2003.provenance import provenance
 from nplm2003.scoring import SPLITS, Scores, write_scores
+from nplm2003.uncertainty import measure_uncertainty
 from nplm2003.vocabulary import Policy, Split, TokenStore, build_tokens
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +80,7 @@ def small_study() -> dict[str, Any]:
         "corpus": {"source": "brown"},
         "policy": "top40",
         "policies": [policy("top40", cut="rank", size=40, marks=False), policy("freq3")],
+        "table": "table1",
         "published": str(PUBLISHED),
         "rows": [
             row("MLP5", "network", published="MLP5", **net),
@@ -147,21 +149,39 @@ def make_network(folder: Path, store: TokenStore, row: Mapping[str, Any], perple
     write_array(folder / "features.npy", generator.normal(size=(store.size, row["features"])).astype(np.float32))
 
 
+def bootstrap(folder: Path, study: Mapping[str, Any]) -> None:
+    """Draw the intervals of a study from its scores, as `nplm2003 bootstrap` does."""
+    home = folder / study["policy"]
+    rows = {
+        row["model"]: {
+            split: {seed: Scores(home / row["model"] / f"seed{seed}" / "scores")[split] for seed in row["seeds"]}
+            for split in ("valid", "test")
+        }
+        for row in study["rows"]
+    }
+    write_json(home / "uncertainty.json", measure_uncertainty(rows))
+
+
 def make_study(
     folder: Path, study: Mapping[str, Any], perplexities: Mapping[str, tuple[Any, ...]], **corpus: int
 ) -> Path:
-    """Write a whole study below `folder`, which stands for results/CORPUS; returns its study.json."""
+    """Write a whole study below `folder`, which stands for results/CORPUS; returns its study.json.
+
+    Each seed after the first has perplexities one percent higher than the one before.
+    """
     rows = {row["model"]: row for row in study["rows"]}
     for settings in study["policies"]:
         home = folder / settings["policy"]
         store = make_tokens(home / "tokens", settings, **corpus)
         default = settings["policy"] == study["policy"]
         for model in rows if default else study["policy_models"]:
-            for seed in rows[model]["seeds"]:
-                make_scores(home / model / f"seed{seed}", store, model, seed, perplexities[model])
+            for place, seed in enumerate(rows[model]["seeds"]):
+                values = tuple(value and value * (1 + place / 100) for value in perplexities[model])
+                make_scores(home / model / f"seed{seed}", store, model, seed, values)
                 if rows[model]["kind"] == "network":
-                    make_network(home / model / f"seed{seed}", store, rows[model], perplexities[model][1])
+                    make_network(home / model / f"seed{seed}", store, rows[model], values[1])
     write_json(folder / "study.json", study)
+    bootstrap(folder, study)
     for rule, wildcards in (("train_network", "model=MLP5,seed=1"), ("build_tokens", "policy=top40")):
         path = folder / "benchmarks" / rule / f"{wildcards}.tsv"
         path.parent.mkdir(parents=True, exist_ok=True)

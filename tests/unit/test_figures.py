@@ -158,6 +158,33 @@ def test_frequency_bars_add_up_to_the_ratio_of_the_perplexities(outcomes: Outcom
     assert sum(bars) == pytest.approx(math.log(250 / 336), abs=1e-4)
 
 
+def test_several_seeds_are_one_line_in_every_legend(tmp_path: Path) -> None:
+    study = small_study()
+    for each in study["rows"]:
+        each["seeds"] = [1, 2, 3] if each["kind"] in ("network", "mixture") else [0]
+    outcomes = Outcomes(make_study(tmp_path, study, SMALL), tmp_path)
+    curves, weights, order, words = (
+        draw(name, outcomes) for name in ("learning-curves", "mixture-weight", "order", "word-frequency")
+    )
+    assert len(curves.axes[1].lines) == 3 * 3  # MLP5-paper: validation, train and the epoch kept, of each seed
+    assert [text.get_text() for text in curves.legends[0].texts] == ["MLP5", "MLP7"]
+    assert [text.get_text() for text in weights.legends[0].texts] == ["MLP5", "weight 0.5", "learnt on validation"]
+    # Perplexities of the seeds are 250, 252.5 and 255, at n = 5; their mean stands in the figures.
+    assert (1.0, 252.5) in points(weights, 1) and (5, 252.5) in points(order, 1)
+    bars = [patch.get_height() for patch in words.axes[1].patches]  # type: ignore[attr-defined]
+    assert sum(bars) == pytest.approx(np.mean(np.log([250, 252.5, 255])) - math.log(336), abs=1e-4)
+
+
+def test_claims_show_the_effect_the_published_one_and_the_verdict(outcomes: Outcomes) -> None:
+    figure = draw("claims", outcomes)
+    x = {x for x, _ in points(figure, 0)}
+    # Claim 1: MLP6 against Kneser-Ney, 226 / 353.1, published 252 / 312; claim 2a: MLP5 against MLP7.
+    for effect in (226 / 353.1, 252 / 312, 250 / 296, 279 / 293):
+        assert any(abs(value - 100 * (effect - 1)) < 0.02 for value in x), effect
+    assert [label.get_text()[:2].strip() for label in figure.axes[0].get_yticklabels()] == ["1", "2a", "4"]
+    assert "holds" in texts(figure)
+
+
 def test_word_map_always_labels_the_listed_words(outcomes: Outcomes) -> None:
     figure = draw("word-features", outcomes)
     shown = [text.get_text() for text in figure.axes[0].texts]

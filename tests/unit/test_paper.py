@@ -14,7 +14,9 @@ from synthetic import ROOT, SMALL, make_study, row, small_study
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES, plot
 from nplm2003.outcomes import Outcomes
-from nplm2003.paper import NEEDED, write_paper
+from nplm2003.paper import TABLES as READ
+from nplm2003.paper import write_paper
+from nplm2003.study import table_file
 from nplm2003.tables import TABLES, tabulate_timings
 
 typst = pytest.importorskip("typst", reason="typst typesets the write-up")
@@ -30,7 +32,7 @@ def make_results(folder: Path, *, full: bool) -> Path:
         study["rows"] = [row("kneser-ney-5", "kneser-ney", order=5)]
     outcomes = Outcomes(make_study(folder, study, SMALL), folder)
     for name, tabulate in TABLES.items():
-        tabulate(outcomes, folder / "tables" / {"rows": "table1"}.get(name, name))
+        tabulate(outcomes, folder / "tables" / table_file(study, name))
     tabulate_timings(folder / "benchmarks", folder / "tables" / "timings.csv")
     for name in FIGURES:
         plot(name, outcomes, folder / "figures" / name)
@@ -76,6 +78,8 @@ def test_paper_says_what_the_results_say(results: Path) -> None:
     assert "the best n-gram (kneser-ney-5) 353.1" in words
     assert "The best mixture (MLP6) reaches 226.0, 36.0 % lower than the best n-gram" in words
     assert "Of 9 targets fixed before the runs, 7 were met" in words
+    assert "hold, 0 do not, 0 stay undecided, and 8 could not be tested here" in words
+    assert "MLP6 against kneser-ney-5" in words
     assert "the paper’s has 1,181,041 tokens of 47,578 types" in words
     assert "Brown corpus [" in words
 
@@ -88,7 +92,14 @@ def test_paper_of_another_text_makes_no_claim_about_brown(bare: Path) -> None:
         assert claim not in words
 
 
-@pytest.mark.parametrize("name", NEEDED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "study.json",
+        *(f"tables/{table_file({'table': 'table1'}, name)}.csv" for name in READ),
+        *(f"figures/{name}.svg" for name in FIGURES),
+    ],
+)
 def test_missing_piece_is_named(name: str, results: Path, tmp_path: Path) -> None:
     place = results / name
     moved = place.rename(place.with_name("moved"))
@@ -104,7 +115,7 @@ def test_broken_results_give_one_line_and_no_pdf(results: Path, tmp_path: Path) 
     study = results / "study.json"
     content = study.read_text(encoding="utf-8")
     try:
-        study.write_text(json.dumps({"title": "no rows"}), encoding="utf-8")
+        study.write_text(json.dumps({"title": "no rows", "table": "table1"}), encoding="utf-8")
         with pytest.raises(UserError, match="cannot be typeset") as caught:
             write_paper(results, SOURCE, tmp_path / "paper.pdf")
     finally:
@@ -134,9 +145,14 @@ def test_commands_write_the_same_files(results: Path, tmp_path: Path) -> None:
     for table in TABLES:
         where = [] if table == "departures" else ["--results", str(results)]
         run(f"tabulate-{table}", *study, *where, "--output", str(tmp_path / table))
-        stem = results / "tables" / {"rows": "table1"}.get(table, table)
+        stem = results / "tables" / table_file({"table": "table1"}, table)
         for suffix in ("csv", "md", "tex", "html"):
             assert (tmp_path / f"{table}.{suffix}").read_text() == Path(f"{stem}.{suffix}").read_text()
+    intervals = results / "top40" / "uncertainty.json"
+    run("bootstrap", *study, "--results", str(results), "--output", str(tmp_path / "uncertainty.json"))
+    drawn = json.loads((tmp_path / "uncertainty.json").read_text(encoding="utf-8"))
+    assert drawn.pop("provenance")["configuration"] == {"study": "brown"}
+    assert drawn == json.loads(intervals.read_text(encoding="utf-8"))
     run("tabulate-timings", "--benchmarks", str(results / "benchmarks"), "--output", str(tmp_path / "timings.csv"))
     assert (tmp_path / "timings.csv").read_text() == (results / "tables" / "timings.csv").read_text()
     run("plot", "order", *study, "--results", str(results), "--output", str(tmp_path / "order"))
@@ -154,5 +170,5 @@ def test_commands_write_the_same_files(results: Path, tmp_path: Path) -> None:
 
 def test_every_caption_of_the_report_is_there() -> None:
     captions = {path.stem for path in (ROOT / "workflow" / "report").glob("*.rst")}
-    needed = {*FIGURES, *({"rows": "table1"}.get(table, table) for table in TABLES), "timings", "paper", "workflow"}
+    needed = {*FIGURES, *TABLES, "timings", "paper", "workflow"}
     assert captions == needed

@@ -22,7 +22,8 @@ def contents(folder: Path) -> dict[str, str]:
 
 def test_the_main_tables_stand_at_the_top_as_well(tmp_path: Path) -> None:
     files = {"tables/table1.csv": "rows", "tables/timings.csv": "seconds", "p/MLP1/seed1/evaluation.json": "{}"}
-    assert copy_results(write(tmp_path / "results", files), tmp_path / "results", tmp_path / "reference") == []
+    written, first = write(tmp_path / "results", files), ("tables/table1.csv", "tables/timings.csv")
+    assert copy_results(written, tmp_path / "results", tmp_path / "reference", first) == []
     assert contents(tmp_path / "reference") == {**files, "table1.csv": "rows", "timings.csv": "seconds"}
 
 

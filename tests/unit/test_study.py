@@ -58,11 +58,16 @@ def use_table(config: Config, table: str, lines: list[list[str]]) -> None:
 
 def test_the_brown_study_resolves(config: Config) -> None:
     study = resolve(config, ROOT)
-    assert (study["name"], study["policy"], study["seeds"]) == ("brown", "top16383", [1])
+    assert (study["name"], study["policy"], study["seeds"]) == ("brown", "top16383", [1, 2, 3])
     rows = {row["model"]: row for row in study["rows"]}
     for k in (1, 3, 5, 7, 9):
         net, mixture = rows[f"MLP{k}"], rows[f"MLP{k + 1}"]
-        assert (net["kind"], net["preset"], net["published"], net["seeds"]) == ("network", "modern", f"MLP{k}", [1])
+        assert (net["kind"], net["preset"], net["published"], net["seeds"]) == (
+            "network",
+            "modern",
+            f"MLP{k}",
+            [1, 2, 3],
+        )
         assert mixture["kind"] == "mixture" and mixture["weights"] == "fixed"
         assert mixture["components"] == [f"MLP{k}", "interpolated-trigram"]
         # A mixture has the shape of its network, as in the paper's table.

@@ -28,6 +28,7 @@ from nplm2003.tables import (
     departure_records,
     policy_records,
     row_records,
+    run_records,
     tabulate_rows,
     tabulate_timings,
     timing_records,
@@ -105,6 +106,7 @@ def test_readable_table_says_what_stands_beside_the_numbers(outcomes: Outcomes, 
     text = (tmp_path / "table1.md").read_text(encoding="utf-8")
     heads = cells(text.splitlines()[2])
     assert heads[:10] == ["model", "n", "h", "m", "direct", "mix", "preset", "train", "valid.", "test"]
+    assert heads[10:12] == ["test, 95 % from", "to"]
     statistics = outcomes.statistics("top40")
     assert f"|V| = {statistics['vocabulary_size']}," in text
     assert f"{statistics['tokens']['test']:,} test tokens" in text
@@ -133,20 +135,48 @@ def test_departures_common_to_all_rows_stand_in_the_note_once(outcomes: Outcomes
     assert read(tmp_path / "table1.csv")[-1]["departures"] == "D1 D3 D4 D5"
 
 
-def test_several_seeds_give_several_lines(tmp_path: Path) -> None:
+def test_several_seeds_are_one_line_with_mean_and_spread(tmp_path: Path) -> None:
     study = small_study()
     for each in study["rows"]:
-        if each["kind"] != "interpolated" and each["kind"] != "kneser-ney":
+        if each["kind"] in ("network", "mixture"):
             each["seeds"] = [1, 2]
     make_study(tmp_path, study, SMALL)
     outcomes = Outcomes(tmp_path / "study.json", tmp_path)
-    records = row_records(outcomes)
-    assert [record["seed"] for record in records if record["model"] == "MLP5"] == [1, 2]
-    assert [run.seed for run in outcomes.parts(outcomes.runs("mixture")[1])] == [2, 0]
+    records = {record["model"]: record for record in row_records(outcomes)}
+    net, trigram = records["MLP5"], records["interpolated-trigram"]
+    # The second seed is one percent higher: 250 and 252.5, deviation 2.5 / sqrt 2.
+    assert (net["seed"], trigram["seed"]) == ("1 2", "0")
+    assert net["test"] == pytest.approx(251.25, rel=1e-4)
+    assert net["test_sd"] == pytest.approx(2.5 / 2**0.5, rel=1e-3)
+    assert trigram["test_sd"] is None
+    assert [record["test"] for record in run_records(outcomes) if record["model"] == "MLP5"] == pytest.approx(
+        [250, 252.5], rel=1e-4
+    )
+    assert "D29" in net["departures"] and "D20" not in net["departures"]
     tabulate_rows(outcomes, tmp_path / "table1")
     text = (tmp_path / "table1.md").read_text(encoding="utf-8")
-    assert "seed" in cells(text.splitlines()[2])
-    assert "One run of each row" not in text
+    assert cells(text.splitlines()[2])[8:12] == ["valid.", "± sd", "test", "± sd"]
+    assert "the mean of the perplexities of 2 seeds" in text and "One run of each row" not in text
+    best = outcomes.best("network")
+    assert best is not None and (best.model, best.best_run.seed) == ("MLP5", 1)
+    met = {record["model"]: record for record in target_records(outcomes) if record["target"].startswith("network")}
+    assert (met["MLP5"]["seed"], round(float(met["MLP5"]["measured"]))) == ("1 2", 251)
+
+
+def test_intervals_hold_the_value_and_belong_to_the_scores(outcomes: Outcomes, tmp_path: Path) -> None:
+    for record in row_records(outcomes):
+        assert record["test_low"] < record["test"] < record["test_high"]
+        assert record["valid_low"] < record["valid"] < record["valid_high"]
+    make_study(tmp_path, small_study(), SMALL)
+    path = tmp_path / "top40" / "uncertainty.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["perplexity"]["MLP7"]["valid"]["measured"] += 0.01
+    write_json(path, content)
+    with pytest.raises(UserError, match="does not belong to the scores of MLP7"):
+        row_records(Outcomes(tmp_path / "study.json", tmp_path))
+    path.unlink()
+    with pytest.raises(UserError, match="uncertainty.json does not exist: run `nplm2003 bootstrap`"):
+        row_records(Outcomes(tmp_path / "study.json", tmp_path))
 
 
 def test_study_without_published_numbers_has_no_empty_columns(tmp_path: Path) -> None:
@@ -296,14 +326,15 @@ def test_the_papers_own_choices_are_no_departures() -> None:
     study["policies"] = [policy("freq3", count_on="train")]
     study["presets"]["paper"] = {**PAPER, "batch": 1}
     study.update(published="data/reference/table2_apnews.csv", corpus={"source": "text"})
-    net = {**study["rows"][3], "seeds": [1, 2]}
+    net = {**study["rows"][3], "seeds": [1]}
     numbers = {departure.number for departure in departures_of(study, net)}
     assert {departure.kind for departure in DEPARTURES if departure.number in numbers - {12}} == {"open"}
     assert 12 in numbers  # AP News was trained with another weight decay than Brown
 
 
-def test_departures_are_numbered_without_gaps_and_presets_are_the_real_ones() -> None:
-    assert [departure.number for departure in DEPARTURES] == list(range(1, len(DEPARTURES) + 1))
+def test_departures_are_numbered_in_order_and_presets_are_the_real_ones() -> None:
+    numbers = [departure.number for departure in DEPARTURES]
+    assert numbers == sorted(set(numbers))
     assert {departure.kind for departure in DEPARTURES} == {"different", "open"}
     # The predicates look presets up by key: the keys here must be those of the trainer.
     assert list(MODERN) == list(PAPER) == [field.name for field in fields(Preset)]

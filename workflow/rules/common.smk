@@ -15,7 +15,7 @@ from nplm2003.figures import FIGURES
 from nplm2003.files import write_json
 from nplm2003.reference import copy_results
 from nplm2003.scoring import SPLITS
-from nplm2003.study import find_row, resolve
+from nplm2003.study import find_row, resolve, table_file
 
 try:
     STUDY = resolve(config, ROOT)
@@ -123,9 +123,14 @@ def preset_file(wildcards):
     return f"{RESULTS}/presets/{find_row(STUDY, wildcards.model)['preset']}.json"
 
 
-def table_files(stem):
+def table_stem(table):
+    """The files of one table without their suffixes."""
+    return f"{RESULTS}/tables/{table_file(STUDY, table)}"
+
+
+def table_files(table):
     """The files of one table; the first goes into the report."""
-    return [f"{RESULTS}/tables/{stem}.{suffix}" for suffix in ("html", "csv", "md", "tex")]
+    return [f"{table_stem(table)}.{suffix}" for suffix in ("html", "csv", "md", "tex")]
 
 
 def figure_modules(figure):

@@ -16,15 +16,21 @@ MAIN_VOCABULARY = f"{MAIN}/tokens/vocabulary.tsv"
 PUBLISHED = [STUDY["published"]] if STUDY["published"] else []
 MIXED_SCORES = [file for folder in runs(models_of("network", "interpolated")) for file in scores_of(f"{folder}/scores")]
 
+UNCERTAINTY = f"{MAIN}/uncertainty.json"
+
 TABLE_INPUTS = {
-    "table1": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
+    "rows": [*EVALUATIONS, UNCERTAINTY, MAIN_STATISTICS, *PUBLISHED],
+    "runs": [*EVALUATIONS, MAIN_STATISTICS],
+    "compare": [*EVALUATIONS, UNCERTAINTY, MAIN_STATISTICS],
+    "claims": [*EVALUATIONS, UNCERTAINTY, *CURVES, MAIN_STATISTICS, *PUBLISHED],
     "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS, *PUBLISHED],
     "targets": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
     "departures": [],  # they follow from the configuration alone
     "neighbours": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
 }
 FIGURE_INPUTS = {
-    "rows-against-paper": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
+    "claims": [*EVALUATIONS, UNCERTAINTY, *CURVES, MAIN_STATISTICS, *PUBLISHED],
+    "rows-against-paper": [*EVALUATIONS, UNCERTAINTY, MAIN_STATISTICS, *PUBLISHED],
     "learning-curves": [*EVALUATIONS, *CURVES, MAIN_STATISTICS],
     "order": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
     "mixture-weight": [*EVALUATIONS, *MIXED_SCORES, MAIN_STATISTICS],
@@ -32,9 +38,12 @@ FIGURE_INPUTS = {
     "word-features": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
     "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS, *PUBLISHED],
 }
-TABLE_COMMANDS = {"table1": "rows"}
 # What the module of a figure takes from others, beside `style` and `outcomes`.
-FIGURE_CODE = {"mixtures": ["mixture", "em", "scoring"], "words": ["neighbours"]}
+FIGURE_CODE = {
+    "verdicts": ["claims", "departures", "uncertainty"],
+    "mixtures": ["mixture", "em", "scoring"],
+    "words": ["neighbours"],
+}
 
 
 rule write_study:
@@ -78,6 +87,35 @@ rule evaluate_scores:
         " > {log:q} 2>&1"
 
 
+rule bootstrap_scores:
+    """Confidence intervals of all rows, and of the differences between them, from their score files."""
+    input:
+        EVALUATIONS,
+        [file for folder in runs() for file in scores_of(f"{folder}/scores")],
+        MAIN_STATISTICS,
+        PUBLISHED,
+        study=STUDY_FILE,
+        code=modules("uncertainty", "outcomes", "scoring"),
+    output:
+        UNCERTAINTY,
+    log:
+        f"{LOGS}/bootstrap_scores.log",
+    benchmark:
+        f"{BENCHMARKS}/bootstrap_scores/all.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        results=subpath(input.study, parent=True),
+    message:
+        "Bootstrapping the perplexities of all rows"
+    shell:
+        "python -m nplm2003 bootstrap --study {input.study:q} --results {params.results:q} --output {output:q}"
+        " > {log:q} 2>&1"
+
+
 # One rule per table and per figure, since the path of a caption takes no wildcards.
 for table, inputs in TABLE_INPUTS.items():
 
@@ -88,15 +126,24 @@ for table, inputs in TABLE_INPUTS.items():
         input:
             inputs,
             study=STUDY_FILE,
-            code=modules("tables", "formats", "outcomes", "targets", "departures", "neighbours"),
+            code=modules(
+                "tables",
+                "formats",
+                "outcomes",
+                "uncertainty",
+                "targets",
+                "claims",
+                "departures",
+                "neighbours",
+            ),
         output:
             report(
-                f"{RESULTS}/tables/{table}.html",
+                f"{table_stem(table)}.html",
                 caption=f"../report/{table}.rst",
                 category="Tables",
-                labels={"table": table},
+                labels={"table": table_file(STUDY, table)},
             ),
-            multiext(f"{RESULTS}/tables/{table}", ".csv", ".md", ".tex"),
+            multiext(table_stem(table), ".csv", ".md", ".tex"),
         log:
             f"{LOGS}/tabulate_{table}.log",
         benchmark:
@@ -107,7 +154,7 @@ for table, inputs in TABLE_INPUTS.items():
             mem_mb=500,
             runtime=10,
         params:
-            command=f"tabulate-{TABLE_COMMANDS.get(table, table)}",
+            command=f"tabulate-{table}",
             results=plan.options(results=RESULTS if inputs else None),
             stem=subpath(output[0], strip_suffix=".html"),
         message:
@@ -281,7 +328,10 @@ rule report:
 
 
 rule reference:
-    """Copy the small result files, without any corpus text, to where they are committed. Runs whenever it is asked."""
+    """Copy the small result files, without any corpus text, to where they are committed. Runs whenever it is asked.
+
+    The claims of all studies that were copied there then stand together in results/reference/claims.csv.
+    """
     input:
         rules.tables.input,
         rules.figures.input,
@@ -291,6 +341,7 @@ rule reference:
         POLICY_STATISTICS,
         EVALUATIONS,
         POLICY_EVALUATIONS,
+        UNCERTAINTY,
         CURVES,
         [f"{folder}/scores/scores.json" for folder in runs()],
         [f"{folder}/training.json" for folder in NETWORKS],
@@ -299,8 +350,12 @@ rule reference:
     params:
         results=subpath(input.study, parent=True),
         reference=f"results/reference/{STUDY['name']}",
+        first=[f"tables/{name}" for name in (f"{STUDY['table']}.csv", f"{STUDY['table']}.md", "timings.csv")],
     message:
         "Copying the small results to {params.reference}"
     run:
-        for name in copy_results(input, params.results, params.reference):
+        from nplm2003.tables import merge_claims
+
+        for name in copy_results(input, params.results, params.reference, params.first):
             print(f"{name} is left out: it is too large", file=sys.stderr)
+        merge_claims(Path(params.reference).parent)

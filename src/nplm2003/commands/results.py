@@ -1,4 +1,4 @@
-"""Sub-commands that read scores and evaluations: evaluate, tables, figures and the paper."""
+"""Sub-commands that read scores and evaluations: evaluate, bootstrap, tables, figures and the paper."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from nplm2003.commands.arguments import add_command, add_tokens
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES
 from nplm2003.files import write_json
+from nplm2003.study import table_file
 
 FOUR_FORMATS = "Writes four files: STEM.csv with every digit, and STEM.md, STEM.tex and STEM.html, rounded, with notes."
 
@@ -31,7 +32,7 @@ def _add_stem(parser: argparse.ArgumentParser, formats: str) -> None:
 def _add_table(subparsers: Any, table: str, summary: str, description: str, *, results: bool = True) -> None:
     """Declare the sub-command that writes one table of a study, a key of `nplm2003.tables.TABLES`."""
     folder = " --results results/brown" if results else ""
-    stem = {"rows": "table1"}.get(table, table)
+    stem = table_file({"table": "table1"}, table)
     parser = add_command(
         subparsers,
         f"tabulate-{table}",
@@ -49,7 +50,7 @@ def _add_table(subparsers: Any, table: str, summary: str, description: str, *, r
 
 
 def register(subparsers: Any) -> None:
-    """Add `evaluate`, the `tabulate-...` commands, `plot` and `write-paper`."""
+    """Add `evaluate`, `bootstrap`, the `tabulate-...` commands, `plot` and `write-paper`."""
     parser = add_command(
         subparsers,
         "evaluate",
@@ -65,13 +66,49 @@ def register(subparsers: Any) -> None:
     add_tokens(parser)
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the evaluation (JSON)")
 
+    parser = add_command(
+        subparsers,
+        "bootstrap",
+        _bootstrap,
+        "confidence intervals of all rows, and of the differences between them",
+        "Draw blocks of consecutive tokens and seeds, thousands of times, from the score files of all rows of a study: "
+        "95 % intervals of every validation and test perplexity, and paired intervals and p values of every ratio of "
+        "two test perplexities. Writes one JSON file that tables and figures look for in the policy's folder.",
+        "nplm2003 bootstrap --study results/brown/study.json --results results/brown \\\n"
+        "      --output results/brown/top16383/uncertainty.json",
+    )
+    _add_study(parser)
+    _add_results(parser)
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the intervals (JSON)")
+
     _add_table(
         subparsers,
         "rows",
         "the main table: every row beside the paper's",
-        "Tabulate every row and seed of a study: its settings, the perplexities of train, valid and test, the "
-        "published ones, the gap in percent, vocabulary, merged share, tokens scored, departures from the paper and "
-        "the commit.",
+        "Tabulate every row of a study: its settings, the perplexities of train, valid and test (mean and standard "
+        "deviation over the seeds, with 95 % intervals), the published ones, the gap in percent, vocabulary, merged "
+        "share, tokens scored, departures from the paper and the commit. Needs what `bootstrap` writes.",
+    )
+    _add_table(
+        subparsers,
+        "runs",
+        "the perplexities of every single run",
+        "Tabulate the perplexities of every row and seed of a study: what the main table gives the mean of.",
+    )
+    _add_table(
+        subparsers,
+        "compare",
+        "every model against the best n-gram, every mixture against its better part",
+        "Tabulate how far the test perplexity of each network, mixture and class-based n-gram lies above or below that "
+        "of the best n-gram, and that of each mixture from its better part, with interval and p value. Needs what "
+        "`bootstrap` writes.",
+    )
+    _add_table(
+        subparsers,
+        "claims",
+        "the claims of the paper, and what became of them",
+        "Tabulate the claims of the paper's section 4.2: how each is tested, the published effect, ours with its "
+        "interval and p value, and the verdict that follows. Needs what `bootstrap` writes.",
     )
     _add_table(
         subparsers,
@@ -157,6 +194,24 @@ def _evaluate(options: argparse.Namespace) -> None:
             f"{scores.folder} was scored on other tokens than {store.folder} holds: score {scores.model} again"
         )
     write_json(options.output, evaluate(scores, {split: store[split] for split in SPLITS}, store.train_counts))
+
+
+def _bootstrap(options: argparse.Namespace) -> None:
+    from nplm2003.outcomes import Outcomes
+    from nplm2003.provenance import provenance
+    from nplm2003.scoring import Scores, require_same_tokens
+    from nplm2003.uncertainty import measure_uncertainty
+
+    outcomes = Outcomes(options.study, options.results)
+    scores = {row.model: {run.seed: Scores(run.folder / "scores") for run in row.runs} for row in outcomes.rows()}
+    require_same_tokens(*(each for runs in scores.values() for each in runs.values()))
+    content = measure_uncertainty(
+        {
+            model: {split: {seed: each[split] for seed, each in runs.items()} for split in ("valid", "test")}
+            for model, runs in scores.items()
+        }
+    )
+    write_json(options.output, {**content, "provenance": provenance({"study": outcomes.study["name"]})})
 
 
 def _tabulate(options: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Figure -> module and function that draw it; by name, so that listing the figures loads neither Matplotlib nor pandas.
 FIGURES = {
+    "claims": ("verdicts", "draw_claims"),
     "rows-against-paper": ("comparisons", "draw_rows_against_paper"),
     "learning-curves": ("training", "draw_learning_curves"),
     "order": ("comparisons", "draw_order"),

@@ -10,80 +10,74 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from nplm2003.figures.style import BLUE, GREY, INK, VERMILION, WIDTH, look
-from nplm2003.outcomes import NGRAM_KINDS, Outcomes, Run
+from nplm2003.figures.style import BLUE, INK, VERMILION, WIDTH, look
+from nplm2003.outcomes import NGRAM_KINDS, Outcomes, Row
 from nplm2003.study import find_row
 
 PANELS = (("valid", "validation"), ("test", "test"))
 
 
-def _group(run: Run) -> str:
-    """The heading a run stands under: networks and mixtures apart for each preset, then n-grams."""
-    if run.kind in NGRAM_KINDS:
+def _group(row: Row) -> str:
+    """The heading a row stands under: networks and mixtures apart for each preset, then n-grams."""
+    if row.kind in NGRAM_KINDS:
         return "n-grams"
-    kind = "networks" if run.kind == "network" else "mixtures"
-    return f"{kind}, {run.row['preset']} preset" if run.row.get("preset") else kind
+    kind = "networks" if row.kind == "network" else "mixtures"
+    return f"{kind}, {row.settings['preset']} preset" if row.settings.get("preset") else kind
 
 
 def draw_rows_against_paper(outcomes: Outcomes) -> Figure:
-    """Every row of the table as a dot, with the published value of the same row, on validation and on test."""
-    groups: dict[str, dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
-    for run in outcomes.runs():
-        groups[_group(run)][run.model].append(run)
-    places: list[tuple[float, str]] = []  # a line per model, from the top down
+    """Every row of the table as a dot with its interval, and its published value, on validation and on test."""
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in outcomes.rows():
+        groups[_group(row)].append(row)
+    places: list[tuple[float, Row]] = []  # a line per row, from the top down
     headings: list[tuple[float, str]] = []
     y = 0.0
-    for heading, models in groups.items():
+    for heading, rows in groups.items():
         headings.append((y, heading))
-        for offset, model in enumerate(models, start=1):
-            places.append((y + offset, model))
-        y += len(models) + 1.4
-    height = {model: place for place, model in places}
+        places += [(y + offset, row) for offset, row in enumerate(rows, start=1)]
+        y += len(rows) + 1.4
 
     figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 0.9 + 0.2 * y), sharey=True, sharex=True)
     for axes, (split, title) in zip(panels, PANELS, strict=True):
-        for models in groups.values():
-            for model, runs in models.items():
-                published = runs[0].published_perplexity(split)
-                for run in runs:
-                    ours = run.perplexity(split)
-                    if published is not None:
-                        axes.plot([ours, published], [height[model]] * 2, color=GREY, linewidth=1, zorder=1)
-                    axes.plot(ours, height[model], "o", color=BLUE, zorder=3)
-                if published is not None:
-                    axes.plot(published, height[model], "D", color=VERMILION, mfc="white", markersize=5, zorder=2)
+        for place, row in places:
+            ours, published = row.perplexity(split), row.published_perplexity(split)
+            axes.plot(outcomes.uncertainty.interval(row.model, split), [place] * 2, color=BLUE, linewidth=1, zorder=1)
+            axes.plot(ours, place, "o", color=BLUE, markersize=4.5, zorder=3)
+            if published is not None:
+                axes.plot(published, place, "D", color=VERMILION, mfc="white", markersize=5, zorder=2)
         axes.set_title(title)
         axes.set_xlabel("perplexity")
         axes.tick_params(axis="y", length=0)
-    panels[0].set_yticks([place for place, _ in places], [model for _, model in places])
+    panels[0].set_yticks([place for place, _ in places], [row.model for _, row in places])
     panels[0].set_ylim(y - 0.9, -0.8)
     for place, heading in headings:
         panels[0].text(
             0.01, place, heading, transform=panels[0].get_yaxis_transform(), va="center", style="italic", color=INK
         )
-    handles = [Line2D([], [], marker="o", color=BLUE, linestyle="", label="this study")]
+    handles = [Line2D([], [], marker="o", markersize=4.5, color=BLUE, linewidth=1, label="this study, 95 % interval")]
     if outcomes.published:
         handles.append(Line2D([], [], marker="D", color=VERMILION, mfc="white", linestyle="", label="published"))
     figure.legend(handles=handles, loc="outside upper right", ncols=2)
     return figure
 
 
-def _orders(outcomes: Outcomes) -> dict[str, list[Run]]:
-    """Runs that differ in their order only, under the label of what they share."""
-    families: dict[str, list[Run]] = defaultdict(list)
-    for run in outcomes.runs(*NGRAM_KINDS, "network"):
-        row = run.row
-        if run.kind == "network":
-            direct = "direct" if row["direct"] else "no direct"
-            label = f"network, h = {row['hidden']}, m = {row['features']}, {direct}, {row['preset']}"
+def _orders(outcomes: Outcomes) -> dict[str, list[Row]]:
+    """Rows that differ in their order only, under the label of what they share."""
+    families: dict[str, list[Row]] = defaultdict(list)
+    for row in outcomes.rows(*NGRAM_KINDS, "network"):
+        settings = row.settings
+        if row.kind == "network":
+            direct = "direct" if settings["direct"] else "no direct"
+            label = f"network, h = {settings['hidden']}, m = {settings['features']}, {direct}, {settings['preset']}"
         else:
-            label = {"interpolated": "interpolated trigram", "kneser-ney": "Kneser-Ney"}[run.kind]
-        families[label].append(run)
+            label = {"interpolated": "interpolated trigram", "kneser-ney": "Kneser-Ney"}[row.kind]
+        families[label].append(row)
     # One network alone says nothing of the order; an n-gram alone is what the networks are compared with.
     return {
-        label: sorted(runs, key=lambda run: run.row["order"])
-        for label, runs in families.items()
-        if runs[0].kind != "network" or len({run.row["order"] for run in runs}) > 1
+        label: sorted(rows, key=lambda row: row.settings["order"])
+        for label, rows in families.items()
+        if rows[0].kind != "network" or len({row.settings["order"] for row in rows}) > 1
     }
 
 
@@ -93,11 +87,11 @@ def draw_order(outcomes: Outcomes) -> Figure:
     published: dict[str, Any] = {"mfc": "white", "linestyle": "--", "linewidth": 1}
     figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 3.7), sharey=True)
     for axes, (split, title) in zip(panels, PANELS, strict=True):
-        for index, runs in enumerate(families.values()):
+        for index, rows in enumerate(families.values()):
             colour, marker = look(index)
-            orders = [run.row["order"] for run in runs]
-            axes.plot(orders, [run.perplexity(split) for run in runs], marker=marker, color=colour)
-            values = [run.published_perplexity(split) for run in runs]
+            orders = [row.settings["order"] for row in rows]
+            axes.plot(orders, [row.perplexity(split) for row in rows], marker=marker, color=colour)
+            values = [row.published_perplexity(split) for row in rows]
             known = [(order, value) for order, value in zip(orders, values, strict=True) if value is not None]
             if known:
                 axes.plot(*zip(*known, strict=True), marker=marker, color=colour, **published)

@@ -5,26 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 
 import matplotlib.pyplot as plt
-import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from nplm2003.errors import UserError
 from nplm2003.figures.style import INK, WIDTH, blank, look
 from nplm2003.outcomes import Outcomes, Run
 
 
-def _curve(run: Run) -> pd.DataFrame:
-    """The learning curve of a network, one line per epoch."""
-    path = run.folder / "learning_curve.csv"
-    if not path.is_file():
-        raise UserError(f"{path} does not exist: train {run.model} with seed {run.seed} first")
-    return pd.read_csv(path)
-
-
 def draw_learning_curves(outcomes: Outcomes) -> Figure:
-    """Perplexity after each epoch, one panel per preset; a circle marks the epoch that was kept."""
+    """Perplexity after each epoch, one panel per preset, a line per seed; a circle marks the epoch that was kept."""
     presets: dict[str, list[Run]] = defaultdict(list)
     for run in outcomes.runs("network"):
         presets[run.row["preset"]].append(run)
@@ -38,7 +28,7 @@ def draw_learning_curves(outcomes: Outcomes) -> Figure:
     for axes, (preset, runs) in zip(panels[0], presets.items(), strict=True):
         for run in runs:
             colour, _ = look(shapes.index(run.row["published"] or run.model))
-            curve = _curve(run)
+            curve = run.learning_curve()
             kept = curve[curve["best"] == 1]
             axes.plot(curve["epoch"], curve["train_perplexity"], color=colour, linestyle=":", linewidth=1.2)
             axes.plot(curve["epoch"], curve["valid_perplexity"], color=colour)

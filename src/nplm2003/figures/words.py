@@ -12,46 +12,46 @@ from matplotlib.transforms import Bbox
 
 from nplm2003.figures.style import BLUE, GREY, INK, VERMILION, WIDTH, blank, look
 from nplm2003.neighbours import listed_words, read_features
-from nplm2003.outcomes import Outcomes, Run
+from nplm2003.outcomes import Outcomes, Row
 from nplm2003.vocabulary import TokenStore
 
 MAPPED = 220  # words on the map
 
 
-def _bins(run: Run, split: str) -> dict[str, dict[str, float]]:
-    return {record["bin"]: record for record in run.evaluation["by_frequency"][split]}
+def _nats(row: Row, split: str) -> np.ndarray:
+    """Total nats of each frequency bin of `split`, the mean over the runs of a row: shape (bins,)."""
+    runs = [[record["nats"] for record in run.evaluation["by_frequency"][split]] for run in row.runs]
+    return np.mean(runs, axis=0)
 
 
 def draw_word_frequency(outcomes: Outcomes) -> Figure:
-    """Network and trigram by how often the target word occurs in train, on test.
+    """Network and trigram by how often the target word occurs in train, on test; the mean over the seeds.
 
     Left: nats per token within each bin. Right: what each bin adds to the difference of the two models in nats per
-    token of test; the bars add up to the logarithm of the ratio of their perplexities.
+    token of test; the bars add up to the logarithm of the ratio of their perplexities, in the mean over the seeds.
     """
     network, trigram = outcomes.best("network"), outcomes.best("interpolated")
     if network is None or trigram is None:
         return blank("This study has no pair of a network and an interpolated trigram to compare.")
     split = "test"
-    shown = [run for run in (network, trigram, outcomes.best("mixture")) if run is not None]
-    labels = [record["bin"] for record in network.evaluation["by_frequency"][split]]
-    total = network.evaluation["tokens"][split]
+    shown = [row for row in (network, trigram, outcomes.best("mixture")) if row is not None]
+    bins = network.runs[0].evaluation["by_frequency"][split]  # the same tokens in every run
+    labels = [record["bin"] for record in bins]
+    tokens = np.array([record["tokens"] for record in bins])
     places = np.arange(len(labels))
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.8))
-    for index, run in enumerate(shown):
-        bins = _bins(run, split)
+    for index, row in enumerate(shown):
         colour, marker = look(index)
-        nats = [bins[label]["nats"] / bins[label]["tokens"] for label in labels]
-        left.plot(places, nats, marker=marker, color=colour, label=run.model)
+        left.plot(places, _nats(row, split) / tokens, marker=marker, color=colour, label=row.model)
     left.set_title("cost of a token")
     left.set_ylabel("nats per token of the bin")
     left.set_ylim(bottom=0)
     left.legend()
 
-    net, tri = _bins(network, split), _bins(trigram, split)
-    difference = np.array([(net[label]["nats"] - tri[label]["nats"]) / total for label in labels])
+    difference = (_nats(network, split) - _nats(trigram, split)) / tokens.sum()
     bars = right.bar(places, difference, color=[BLUE if value < 0 else VERMILION for value in difference], width=0.7)
-    shares = [f"{100 * net[label]['tokens'] / total:.1f} %" for label in labels]
+    shares = [f"{share:.1f} %" for share in 100 * tokens / tokens.sum()]
     right.bar_label(bars, shares, padding=2, fontsize=7, color=INK)
     right.axhline(0, color=INK, linewidth=0.8)
     right.margins(y=0.15)
@@ -117,9 +117,10 @@ def _inside(box: Bbox, frame: Bbox) -> bool:
 
 def draw_word_features(outcomes: Outcomes) -> Figure:
     """The learnt features C of frequent words on their first two principal components; the listed words stand out."""
-    run = outcomes.best("network")
-    if run is None:
+    network = outcomes.best("network")
+    if network is None:
         return blank("This study trains no network: there are no word features.")
+    run = network.best_run
     store = TokenStore(outcomes.folder / "tokens")
     features = read_features(run, store)
     frequent = np.argsort(-store.train_counts, kind="stable")
@@ -134,7 +135,7 @@ def draw_word_features(outcomes: Outcomes) -> Figure:
     axes.scatter(points[~special, 0], points[~special, 1], s=7, color=GREY, zorder=2)
     axes.scatter(points[special, 0], points[special, 1], s=14, color=VERMILION, zorder=2)
     axes.margins(0.06)
-    axes.set_title(f"word features of {run.model}: {len(shown)} words")
+    axes.set_title(f"word features of {run.model}, seed {run.seed}: {len(shown)} words")
     axes.set_xlabel("first principal component")
     axes.set_ylabel("second principal component")
     _label(axes, points, words, {store.words[i] for i in marked})
