@@ -267,7 +267,8 @@ class Outcomes:
         found = []
         for mixture in self.rows("mixture"):
             parts = {part.kind: part for part in self.parts(mixture)}
-            if mixture.settings["weights"] == "fixed" and set(parts) == {"network", "interpolated"}:
+            alone = len(mixture.settings["components"]) == 2 and set(parts) == {"network", "interpolated"}
+            if alone and mixture.settings["weights"] == "fixed":
                 found.append((mixture, parts["network"], parts["interpolated"]))
         return found
 
