@@ -72,7 +72,11 @@ def read_array(path: Path | str) -> np.ndarray:
     return array
 
 
-def sha256(path: Path | str) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def sha256(*paths: Path | str) -> str:
+    """SHA-256, in hexadecimal, of files one after the other (`cat PATHS | sha256sum`)."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with Path(path).open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()

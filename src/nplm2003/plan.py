@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from nplm2003.corpora.ap import find_files
+from nplm2003.corpora.fetch import DATASETS
+
+DOWNLOADS = "data/downloads"
 CORPUS_FILES = ("file", "train_file", "valid_file", "test_file")
-POLICY_OPTIONS = ("count_on", "cut", "size", "lowercase", "marks", "split_clitics")
+CORPUS_OPTIONS = (*CORPUS_FILES, "tokenizer", "folder", "first_month", "last_month")
+POLICY_OPTIONS = ("count_on", "cut", "size", "lowercase", "marks", "split_clitics", "numbers", "proper_nouns")
 SHAPE_OPTIONS = ("order", "hidden", "features", "direct", "preset")
 
 
@@ -23,24 +29,33 @@ def options(**values: Any) -> str:
     return " ".join(words)
 
 
-def corpus_files(corpus: Mapping[str, Any], download: str) -> list[str]:
-    """The files that the corpus of a study is read from; `download` is where a fetched one lies."""
-    if corpus["source"] == "brown":
-        return [download]
+def download(corpus: Mapping[str, Any]) -> str | None:
+    """Where the file of a corpus that is fetched lies; None for one that is not."""
+    dataset = DATASETS.get(corpus["source"])
+    return f"{DOWNLOADS}/{dataset.file}" if dataset else None
+
+
+def corpus_files(corpus: Mapping[str, Any]) -> list[str]:
+    """The files that the corpus of a study is read from."""
+    if fetched := download(corpus):
+        return [fetched]
+    if corpus["source"] == "ap":
+        months = (corpus.get("first_month"), corpus.get("last_month"))
+        return [str(path) for _, path in find_files(Path(corpus["folder"]), months)]
     return [corpus[key] for key in CORPUS_FILES if corpus.get(key)]
 
 
-def corpus_options(study: Mapping[str, Any], policy: str, download: str) -> str:
+def corpus_options(study: Mapping[str, Any], policy: str) -> str:
     """What `build-tokens` is told of the corpus and of the vocabulary policy of that name."""
     corpus = study["corpus"]
-    files = {key: corpus.get(key) for key in (*CORPUS_FILES, "tokenizer")}
-    if corpus["source"] == "brown":
-        files["file"] = download
+    told = {key: corpus.get(key) for key in CORPUS_OPTIONS}
+    if fetched := download(corpus):
+        told["file"] = fetched
     (row,) = (row for row in study["policies"] if row["policy"] == policy)
     return options(
         corpus=study["name"],
         source=corpus["source"],
-        **files,
+        **told,
         **(corpus.get("split") or {}),
         policy=policy,
         **{key: row[key] for key in POLICY_OPTIONS},

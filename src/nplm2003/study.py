@@ -14,9 +14,17 @@ from typing import Any
 import jsonschema
 import yaml
 
+from nplm2003.corpora.news import check_months
 from nplm2003.errors import UserError
 
 TABLES = ("policies", "networks", "ngrams", "mixtures")
+# Keys of the corpus that only some sources have.
+SOURCES_OF_KEY = {
+    **dict.fromkeys(("train_file", "valid_file", "test_file", "file", "tokenizer"), ("text",)),
+    "folder": ("ap",),
+    "first_month": ("ap", "reuters"),
+    "last_month": ("ap", "reuters"),
+}
 # KenLM is compiled for orders up to 6 (KENLM_MAX_ORDER); a higher one needs a build of one's own.
 MAX_NGRAM_ORDER = 6
 # The n-gram rows whose perplexity is compared across vocabulary policies: (kind, order).
@@ -186,16 +194,20 @@ def _check(instance: Any, schema: Mapping[str, Any], where: str) -> None:
 
 def _check_corpus(corpus: Mapping[str, Any]) -> None:
     """What the schema cannot say of the corpus: which keys go with which source."""
+    source = corpus["source"]
     parts = [key for key in ("train_file", "valid_file", "test_file") if corpus.get(key)]
     where = "the configuration: corpus"
-    if corpus["source"] != "text":
-        extra = [*parts, *(key for key in ("file", "tokenizer") if corpus.get(key))]
-        if extra:
-            raise UserError(f"{where}.{extra[0]} is only for source: text; this source is {corpus['source']}")
-    elif parts and (len(parts) < 3 or corpus.get("file")):
-        raise UserError(f"{where}: give either file, or all of train_file, valid_file and test_file")
-    elif not parts and not corpus.get("file"):
-        raise UserError(f"{where}: source text needs file, or train_file, valid_file and test_file")
+    for key, sources in SOURCES_OF_KEY.items():
+        if corpus.get(key) and source not in sources:
+            raise UserError(f"{where}.{key} is only for source: {' or '.join(sources)}; this source is {source}")
+    check_months((corpus.get("first_month"), corpus.get("last_month")))
+    if source == "text":
+        if parts and (len(parts) < 3 or corpus.get("file")):
+            raise UserError(f"{where}: give either file, or all of train_file, valid_file and test_file")
+        if not parts and not corpus.get("file"):
+            raise UserError(f"{where}: source text needs file, or train_file, valid_file and test_file")
+    if source == "ap" and not corpus.get("folder"):
+        raise UserError(f"{where}.folder is missing: name the folder that holds your AP files")
     if not parts and not corpus.get("split"):
         raise UserError(f"{where}.split is missing: say how many tokens, or which share, train and valid get")
 

@@ -5,7 +5,8 @@ A token store is a folder with
 
 - `train.npy`, `valid.npy`, `test.npy`: the ids, `uint16` (`uint32` above 65,536 words), one per token;
 - `vocabulary.tsv`: `id`, `word`, `train`, `stream` (counts); id 0 is the merged symbol, then by falling count on what
-  the policy counts, equal counts in the order of the words' code points;
+  the policy counts, equal counts in the order of the words' code points; symbols for marks, numbers and proper nouns
+  are words like any other;
 - `corpus.json`: the statistics, the policy and the provenance; written last, so a folder that has it is complete.
 """
 
@@ -14,9 +15,10 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ import numpy as np
 from nplm2003.corpora import Corpus, Mark, Passage
 from nplm2003.errors import UserError
 from nplm2003.files import read_json, write_array, write_json, write_text
+from nplm2003.normalisation import NUMERIC_FORMS, PROPER, case_is_forced, numeric_form, proper_nouns
 from nplm2003.scoring import SPLITS
 
 RARE = "<rare>"  # not <unk>: lmplz refuses that word
@@ -43,7 +46,8 @@ class Policy:
 
     `count_on`: count words on the whole "stream" or on "train" alone. `cut`: "rank" keeps the most frequent words,
     `size` being |V| with the merged symbol; "frequency" keeps words seen more than `size` times. `lowercase`,
-    `split_clitics` ("don't" -> "do", "n't") and `marks` (a symbol where a paragraph or text ends) change the stream.
+    `split_clitics` ("don't" -> "do", "n't"), `numbers` (a symbol for each numeric form), `proper_nouns` (one symbol for
+    them all; both in `nplm2003.normalisation`) and `marks` (a symbol where a paragraph or text ends) change the stream.
     """
 
     name: str
@@ -53,6 +57,8 @@ class Policy:
     lowercase: bool = False
     marks: bool = False
     split_clitics: bool = False
+    numbers: bool = False
+    proper_nouns: bool = False
 
     def __post_init__(self) -> None:
         if self.count_on not in COUNT_ON:
@@ -66,15 +72,33 @@ class Policy:
     @property
     def reserved(self) -> frozenset[str]:
         """The symbols that the text itself may not hold."""
-        return frozenset([RARE, *(mark.value for mark in Mark)] if self.marks else [RARE])
+        symbols = [RARE]
+        symbols += [mark.value for mark in Mark] if self.marks else []
+        symbols += NUMERIC_FORMS if self.numbers else []
+        symbols += [PROPER] if self.proper_nouns else []
+        return frozenset(symbols)
 
     def normalize(self, word: str) -> tuple[str, ...]:
-        """The tokens that one word of the text becomes: itself, lower-cased or not, or itself and its clitic."""
-        if self.lowercase:
+        """The tokens that one word of the text becomes: the symbol of its numeric form; or itself, lower-cased or not,
+        and its clitic. Where proper nouns become a symbol the case is kept: `merge` needs it, and lowers it."""
+        if self.numbers and (symbol := numeric_form(word)):
+            return (symbol,)
+        if self.lowercase and not self.proper_nouns:
             word = word.lower()
         if self.split_clitics and (match := _CLITIC.fullmatch(word)):
             return match.groups()
         return (word,)
+
+    def merge(self, forms: Sequence[tuple[str, bool]], counts: Sequence[int]) -> list[str]:
+        """The word of the vocabulary that each form stands for, a form being a normalised word and whether its place
+        may have given it its capitals; `counts` says how often each was seen."""
+        if not self.proper_nouns:
+            return [form for form, _ in forms]
+        proper = proper_nouns((form, forced, count) for (form, forced), count in zip(forms, counts, strict=True))
+        return [PROPER if form.lower() in proper else self._cased(form) for form, _ in forms]
+
+    def _cased(self, form: str) -> str:
+        return form.lower() if self.lowercase else form
 
 
 @dataclass(frozen=True)
@@ -110,15 +134,19 @@ class Split:
 
 
 class _Encoder:
-    """First pass: words -> provisional ids, in order of first occurrence, held as 4 bytes a token."""
+    """First pass: words -> ids of forms, in order of first occurrence, held as 4 bytes a token.
+
+    A form is a normalised word and whether its place may have given it its capitals (see `Policy.merge`); the latter
+    is always False where the policy does not ask for proper nouns.
+    """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.reserved = policy.reserved
         self.ids = array("I")
-        self.types: dict[str, int] = {}
+        self.forms: dict[tuple[str, bool], int] = {}
         # What each word of the text becomes, so that normalisation costs once per type and not per token.
-        self._known: dict[str, tuple[int, ...]] = {}
+        self._known: dict[tuple[str, bool], tuple[int, ...]] = {}
 
     def read(self, corpus: Corpus) -> list[int]:
         """Read all parts of `corpus`; return the number of tokens of each."""
@@ -134,31 +162,34 @@ class _Encoder:
                     if isinstance(piece, Passage):
                         self._read(piece)
                     elif self.policy.marks:
-                        self.ids.append(self.types.setdefault(piece.value, len(self.types)))
+                        self.ids.append(self.forms.setdefault((piece.value, False), len(self.forms)))
                     bar.update(len(self.ids) - before)
                 sizes.append(len(self.ids) - start)
         return sizes
 
     def _read(self, passage: Passage) -> None:
         known, ids = self._known, self.ids
-        for word in passage.words:
+        forced = case_is_forced(passage.words) if self.policy.proper_nouns else repeat(False)
+        for word in zip(passage.words, forced, strict=False):
             if word not in known:
-                known[word] = self._learn(word, passage.where)
+                known[word] = self._learn(*word, passage.where)
             ids.extend(known[word])
 
-    def _learn(self, word: str, where: str) -> tuple[int, ...]:
+    def _learn(self, word: str, forced: bool, where: str) -> tuple[int, ...]:
         symbols = self.policy.normalize(word)
         for symbol in symbols:
-            if symbol in self.reserved or symbol.split() != [symbol]:
+            # A symbol that normalisation has put there does not stand in the word itself.
+            written = symbol.lower() if self.policy.lowercase else symbol
+            if (written in self.reserved and written in word.lower()) or symbol.split() != [symbol]:
                 raise UserError(
                     f"{where}, token {len(self.ids) + 1:,} of the stream is {symbol!r}: a reserved symbol or white "
                     "space cannot be a word; replace it in the text"
                 )
-        return tuple(self.types.setdefault(symbol, len(self.types)) for symbol in symbols)
+        return tuple(self.forms.setdefault((symbol, forced), len(self.forms)) for symbol in symbols)
 
 
 def _cut(policy: Policy, words: list[str], counts: np.ndarray) -> list[int]:
-    """The provisional ids of the words that `policy` keeps, in the order of their final ids (from 1)."""
+    """The places in `words` of those that `policy` keeps, in the order of their final ids (from 1)."""
     seen = np.flatnonzero(counts).tolist()
     order = sorted(seen, key=lambda i: (-counts[i], words[i]))
     kept = order[: policy.size - 1] if policy.cut == "rank" else [i for i in order if counts[i] > policy.size]
@@ -184,14 +215,17 @@ def build_tokens(
     sizes = encoder.read(corpus)
     if split is not None:
         sizes = list(split.sizes(sizes[0]))
-    words = list(encoder.types)
     read = len(encoder.ids)
     ends = np.cumsum(sizes)
     stream = np.frombuffer(encoder.ids, dtype=np.uintc)[: ends[-1]]
-    counts = {
-        "stream": np.bincount(stream, minlength=len(words)),
-        "train": np.bincount(stream[: sizes[0]], minlength=len(words)),
-    }
+    parts = {"stream": stream, "train": stream[: sizes[0]]}
+    forms = {part: np.bincount(ids, minlength=len(encoder.forms)) for part, ids in parts.items()}
+    # Several forms of a word fall together; words stand in order of their first occurrence.
+    places: dict[str, int] = {}
+    merged = policy.merge(list(encoder.forms), forms[policy.count_on].tolist())
+    place = np.array([places.setdefault(word, len(places)) for word in merged])
+    words = list(places)
+    counts = {part: _regroup(place, count, len(words)) for part, count in forms.items()}
     kept = _cut(policy, words, counts[policy.count_on])
 
     size = len(kept) + 1
@@ -199,9 +233,11 @@ def build_tokens(
     final[kept] = np.arange(1, size)
     # Count of every word of V; what is not kept falls on id 0.
     vocabulary = [RARE, *(words[i] for i in kept)]
-    train = np.bincount(final, weights=counts["train"], minlength=size).astype(np.int64)
-    whole = np.bincount(final, weights=counts["stream"], minlength=size).astype(np.int64)
-    arrays = {split: final[part] for split, part in zip(SPLITS, np.split(stream, ends[:-1]), strict=True)}
+    train = _regroup(final, counts["train"], size)
+    whole = _regroup(final, counts["stream"], size)
+    ids = final[place]
+    arrays = {split: ids[part] for split, part in zip(SPLITS, np.split(stream, ends[:-1]), strict=True)}
+    symbols = {word: number for number, word in enumerate(vocabulary) if word in policy.reserved and word != RARE}
 
     stream_types = int(np.count_nonzero(counts["stream"]))
     statistics = {
@@ -218,8 +254,13 @@ def build_tokens(
         "tokens": {split: len(ids) for split, ids in arrays.items()},
         "merged_share": {split: float(np.mean(ids == 0)) for split, ids in arrays.items()},
         "merged_types": stream_types - len(kept),
+        "symbol_share": {
+            word: {split: float(np.mean(ids == number)) for split, ids in arrays.items()}
+            for word, number in symbols.items()
+        },
         "unseen_types": int(np.count_nonzero(train == 0)),
         "unseen_share": {split: float(np.mean(train[arrays[split]] == 0)) for split in ("valid", "test")},
+        "documents": corpus.documents and corpus.documents.report(),
         "fingerprint": _fingerprint(vocabulary, arrays),
         "provenance": dict(provenance),
     }
@@ -232,6 +273,11 @@ def build_tokens(
     write_text(folder / "vocabulary.tsv", f"id\tword\ttrain\tstream\n{rows}")
     write_json(folder / "corpus.json", statistics)
     return statistics
+
+
+def _regroup(groups: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
+    """Sum the counts that fall into each of `size` groups: int64, shape (size,)."""
+    return np.bincount(groups, weights=counts, minlength=size).astype(np.int64)
 
 
 def _fingerprint(vocabulary: list[str], arrays: Mapping[str, np.ndarray]) -> str:

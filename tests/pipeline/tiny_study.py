@@ -38,9 +38,9 @@ presets:
 """
 TABLES = {
     "policies": """\
-policy	count_on	cut	size	lowercase	marks	split_clitics
-rank30	stream	rank	30	no	no	no
-freq2-train	train	frequency	2	yes	yes	no
+policy	count_on	cut	size	lowercase	marks	split_clitics	numbers	proper_nouns
+rank30	stream	rank	30	no	no	no	no	no
+freq2-train	train	frequency	2	yes	yes	no	yes	yes
 """,
     "networks": """\
 model	published	order	hidden	features	direct	preset

@@ -61,7 +61,7 @@ PAPER: dict[str, Any] = {
 def policy(name: str, **settings: Any) -> dict[str, Any]:
     """A vocabulary policy: the paper's but for `settings`."""
     plain = {"count_on": "stream", "cut": "frequency", "size": 3, "lowercase": False, "marks": True}
-    return {"policy": name, **plain, "split_clitics": False, **settings}
+    return {"policy": name, **plain, "split_clitics": False, "numbers": False, "proper_nouns": False, **settings}
 
 
 def row(model: str, kind: str, **settings: Any) -> dict[str, Any]:

@@ -75,10 +75,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         thread.join()
 
 
-def toy(url: str = "http://127.0.0.1:9/corpora/toy.zip") -> Dataset:
-    return Dataset(
-        "toy", "a toy", url, "corpora/toy.zip", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "free to use"
-    )
+def checksum(content: bytes, algorithm: str = "sha256") -> str:
+    return f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
+
+
+def toy(url: str = "http://127.0.0.1:9/corpora/toy.zip", checksums: str = "") -> Dataset:
+    return Dataset("toy", "a toy", url, "corpora/toy.zip", len(CONTENT), checksums or checksum(CONTENT), "free to use")
 
 
 @pytest.fixture
@@ -161,8 +163,7 @@ def test_wrong_bytes_are_removed(server: Server, dataset: Dataset, output: Path)
     server.content = bytes(len(CONTENT))
     message = failure(dataset, output)
     assert "not the pinned toy corpus" in message
-    assert dataset.sha256 in message
-    assert hashlib.sha256(server.content).hexdigest() in message
+    assert f"{checksum(server.content)}, expected {dataset.checksums}" in message
     assert not part_of(output).exists()
 
 
@@ -245,6 +246,18 @@ def test_damaged_local_file(tmp_path: Path, output: Path) -> None:
     message = failure(toy(), output, str(tmp_path))
     assert str(place) in message
     assert "not the pinned toy corpus" in message
+
+
+def test_any_of_the_pinned_checksums_will_do(tmp_path: Path, output: Path) -> None:
+    (tmp_path / "toy.zip").write_bytes(b"packed otherwise")
+    known = f"{checksum(CONTENT)} {checksum(b'packed otherwise', 'md5')}"
+    fetch(toy(checksums=known), output, str(tmp_path))
+    assert output.read_bytes() == b"packed otherwise"
+    (tmp_path / "toy.zip").write_bytes(b"another")
+    output.unlink()
+    assert f"{checksum(b'another')}, expected {checksum(CONTENT)}" in failure(
+        toy(checksums=known), output, str(tmp_path)
+    )
 
 
 def test_local_mirror_without_the_file(tmp_path: Path, output: Path) -> None:

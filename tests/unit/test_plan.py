@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nplm2003.plan import corpus_files, corpus_options, network_options, options
+from nplm2003.plan import corpus_files, corpus_options, download, network_options, options
 
-DOWNLOAD = "data/downloads/brown.zip"
 POLICY = {"count_on": "train", "cut": "rank", "size": 50, "lowercase": False, "marks": True, "split_clitics": False}
+POLICY |= {"numbers": True, "proper_nouns": False}
 
 
 def a_study(**corpus: Any) -> dict[str, Any]:
@@ -31,27 +32,36 @@ def test_options_come_out_of_a_shell_as_they_went_in(value: str) -> None:
 
 def test_a_fetched_corpus_is_read_from_where_it_was_put() -> None:
     study = a_study(source="brown", split={"train": 800, "valid": 100})
-    assert corpus_files(study["corpus"], DOWNLOAD) == [DOWNLOAD]
-    assert corpus_options(study, "p", DOWNLOAD) == (
+    assert corpus_files(study["corpus"]) == ["data/downloads/brown.zip"]
+    assert corpus_options(study, "p") == (
         "--corpus mine --source brown --file data/downloads/brown.zip --train 800 --valid 100 "
-        "--policy p --count-on train --cut rank --size 50 --marks"
+        "--policy p --count-on train --cut rank --size 50 --marks --numbers"
     )
 
 
 def test_a_text_is_read_from_the_files_of_the_configuration() -> None:
     files = {"train_file": "a.txt", "valid_file": "b.txt", "test_file": "c.txt"}
     study = a_study(source="text", tokenizer="treebank", split=None, file=None, **files)
-    assert corpus_files(study["corpus"], DOWNLOAD) == ["a.txt", "b.txt", "c.txt"]
-    assert corpus_options(study, "p", DOWNLOAD).startswith(
+    assert corpus_files(study["corpus"]) == ["a.txt", "b.txt", "c.txt"]
+    assert corpus_options(study, "p").startswith(
         "--corpus mine --source text --train-file a.txt --valid-file b.txt --test-file c.txt --tokenizer treebank "
         "--policy p "
     )
 
 
+def test_a_folder_of_ap_is_read_from_its_files_of_the_months(tmp_path: Path) -> None:
+    for month in ("199412", "199501", "199502"):
+        (tmp_path / f"apw_eng_{month}.gz").touch()
+    study = a_study(source="ap", folder=str(tmp_path), first_month="1995-01", split={"train": 0.8, "valid": 0.1})
+    assert download(study["corpus"]) is None
+    assert corpus_files(study["corpus"]) == [str(tmp_path / f"apw_eng_{month}.gz") for month in ("199501", "199502")]
+    assert f"--source ap --folder {tmp_path} --first-month 1995-01 --train 0.8" in corpus_options(study, "p")
+
+
 def test_an_embedded_corpus_needs_no_file() -> None:
     study = a_study(source="embedded", split={"train": 0.7, "valid": 0.1})
-    assert corpus_files(study["corpus"], DOWNLOAD) == []
-    assert "file" not in corpus_options(study, "p", DOWNLOAD)
+    assert corpus_files(study["corpus"]) == []
+    assert "file" not in corpus_options(study, "p")
 
 
 def test_the_shape_of_a_network() -> None:

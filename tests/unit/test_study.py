@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
+from nplm2003.corpora import SOURCES
 from nplm2003.errors import UserError
 from nplm2003.neural.preset import Preset
+from nplm2003.plan import CORPUS_OPTIONS, POLICY_OPTIONS
 from nplm2003.study import MAX_NGRAM_ORDER, TABLES, find_row, resolve
 from nplm2003.vocabulary import COUNT_ON, CUTS, Policy
 
@@ -144,6 +146,10 @@ def test_schemas_are_in_step_with_the_code() -> None:
     assert {"policy", *(field.name for field in dataclasses.fields(Policy))} - {"name"} == set(policy["properties"])
     assert policy["properties"]["count_on"]["enum"] == list(COUNT_ON)
     assert policy["properties"]["cut"]["enum"] == list(CUTS)
+    corpus = schema["properties"]["corpus"]["properties"]
+    assert set(corpus["source"]["enum"]) == set(SOURCES)
+    assert set(corpus) == {"source", "split", *CORPUS_OPTIONS}
+    assert set(POLICY_OPTIONS) == set(policy["properties"]) - {"policy"}
     for table in TABLES:
         assert rows[table]["additionalProperties"] is False
         assert set(rows[table]["required"]) == set(rows[table]["properties"])
@@ -179,6 +185,14 @@ KEYS: dict[str, tuple[Config, list[str]]] = {
     "unknown objective": ({"presets": {"modern": {"objective": "nce"}}}, ["presets.modern.objective", "'softmax'"]),
     "half a preset": ({"presets": {"mine": {"rate": 1.0}}}, ["presets.mine", "required"]),
     "unknown source": ({"corpus": {"source": "apnews"}}, ["corpus.source", "'apnews'", "'brown'"]),
+    "ap without a folder": ({"corpus": {"source": "ap"}}, ["corpus.folder is missing", "AP files"]),
+    "folder of brown": ({"corpus": {"folder": "ap"}}, ["corpus.folder", "only for source: ap", "brown"]),
+    "months of brown": ({"corpus": {"last_month": "1996-12"}}, ["corpus.last_month", "only for source: ap or reuters"]),
+    "no month": ({"corpus": {"source": "reuters", "first_month": "March"}}, ["'March'", "YYYY-MM", "first_month"]),
+    "months backwards": (
+        {"corpus": {"source": "reuters", "first_month": "1987-06", "last_month": "1987-02"}},
+        ["first_month 1987-06 is after last_month 1987-02"],
+    ),
     "unknown policy": ({"policy": "top999"}, ["policy 'top999'", "config/policies.tsv", "top16383"]),
     "no seed": ({"seeds": []}, ["seeds", "[]"]),
     "seed 0": ({"seeds": [0]}, ["seeds.0", "0 is less than the minimum of 1"]),

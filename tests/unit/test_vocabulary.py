@@ -79,6 +79,8 @@ def test_statistics_by_hand(tmp_path: Path) -> None:
         "lowercase": False,
         "marks": False,
         "split_clitics": False,
+        "numbers": False,
+        "proper_nouns": False,
     }
 
 
@@ -350,7 +352,10 @@ def test_command_takes_three_files(tmp_path: Path) -> None:
         ("--source text --file f --train 1", "give --train and --valid"),
         ("--source text --train 1 --valid 1", "needs --file"),
         ("--source brown --train 1 --valid 1", "needs --file"),
-        ("--source embedded --file f --train 1 --valid 1", "reads no file"),
+        ("--source embedded --file f --train 1 --valid 1", "reads no --file"),
+        ("--source ap --train 1 --valid 1", "--folder is for source ap, which needs it"),
+        ("--source brown --file f --folder d --train 1 --valid 1", "--folder is for source ap"),
+        ("--source abc --file f --first-month 1995-01 --train 1 --valid 1", "are for source reuters or ap"),
         ("--source embedded --tokenizer treebank --train 1 --valid 1", "--tokenizer is for source text"),
         ("--source text --train-file f --valid-file g", "go together"),
         ("--source brown --train-file f --valid-file g --test-file h", "go together"),

@@ -10,6 +10,7 @@ sys.path.insert(0, str(ROOT / "src"))
 from snakemake.settings.types import DeploymentMethod
 
 from nplm2003 import plan
+from nplm2003.corpora import SOURCES
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES
 from nplm2003.files import write_json
@@ -19,6 +20,7 @@ from nplm2003.study import find_row, resolve, table_file
 
 try:
     STUDY = resolve(config, ROOT)
+    CORPUS_FILES = plan.corpus_files(STUDY["corpus"])
 except UserError as error:
     # One line, without the trace that Snakemake adds to an exception.
     sys.exit(f"nplm2003: error: {error}")
@@ -38,7 +40,7 @@ MAIN = f"{RESULTS}/{POLICY}"
 BENCHMARKS = f"{RESULTS}/benchmarks"
 LOGS = f"{RESULTS}/logs"
 POLICIES = [row["policy"] for row in STUDY["policies"]]
-BROWN = "data/downloads/brown.zip"
+DOWNLOAD = plan.download(STUDY["corpus"])  # None: the corpus is not fetched
 
 MODELS = [row["model"] for row in STUDY["rows"]]
 
@@ -110,7 +112,7 @@ def row_value(key):
 
 def corpus_options(wildcards):
     """What `build-tokens` is told of the corpus and of the vocabulary policy."""
-    return plan.corpus_options(STUDY, wildcards.policy, BROWN)
+    return plan.corpus_options(STUDY, wildcards.policy)
 
 
 def network_options(wildcards):

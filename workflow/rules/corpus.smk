@@ -1,32 +1,41 @@
 """Raw corpus to token ids on disk."""
 
 
-rule fetch_corpus:
-    """Bring the Brown corpus: from the public address, or from a mirror, a folder or a file (config key `mirror`).
+if DOWNLOAD:
 
-    Its size and checksum are pinned, so neither the code nor the mirror is a reason to fetch it again; the mirror
-    travels in the environment (common.smk). Standard error is left alone for the progress bar.
-    """
-    output:
-        BROWN,
-    benchmark:
-        f"{BENCHMARKS}/fetch_corpus/all.tsv"
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=500,
-        runtime=30,
-    message:
-        "Fetching the Brown corpus"
-    shell:
-        "python -m nplm2003 fetch --corpus brown --output {output:q}"
+    rule fetch_corpus:
+        """Bring the corpus: from its public address, or from a mirror, a folder or a file (config key `mirror`).
+
+        Its size and checksum are pinned, so neither the code nor the mirror is a reason to fetch it again; the mirror
+        travels in the environment (common.smk). Standard error is left alone for the progress bar.
+        """
+        output:
+            DOWNLOAD,
+        benchmark:
+            f"{BENCHMARKS}/fetch_corpus/all.tsv"
+        conda:
+            "../../environment.yml"
+        resources:
+            mem_mb=500,
+            runtime=30,
+        params:
+            source=STUDY["corpus"]["source"],
+        message:
+            "Fetching the corpus {params.source}"
+        shell:
+            "python -m nplm2003 fetch --corpus {params.source} --output {output:q}"
 
 
 rule build_tokens:
     """The vocabulary of one policy and the three splits as memory-mapped arrays."""
     input:
-        plan.corpus_files(STUDY["corpus"], BROWN),
-        code=modules("vocabulary", "corpora/__init__", f"corpora/{STUDY['corpus']['source']}"),
+        CORPUS_FILES,
+        code=modules(
+            "vocabulary",
+            "normalisation",
+            "corpora/__init__",
+            *(f"corpora/{module}" for module in SOURCES[STUDY["corpus"]["source"]]),
+        ),
     output:
         multiext(f"{RESULTS}/{{policy}}/tokens/", "train.npy", "valid.npy", "test.npy", "vocabulary.tsv", "corpus.json"),
     log:

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 
 from nplm2003.commands.arguments import add_command
+from nplm2003.corpora import SOURCES, Corpus
+from nplm2003.corpora.news import Months
 from nplm2003.errors import UserError
 
 
@@ -21,8 +23,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "fetch",
         run_fetch,
         "fetch a corpus",
-        "Fetch a corpus whose address, size and SHA-256 are pinned, from its public address or from a mirror. A broken "
-        "download is resumed; the output has the right checksum or is not there. Proxy variables are honoured.",
+        "Fetch a corpus whose address, size and checksum are pinned, from its public address or from a mirror. A "
+        "broken download is resumed; the output has the right checksum or is not there. Proxy variables are honoured.",
         "nplm2003 fetch --corpus brown --output data/brown.zip --mirror ~/nltk_data",
     )
     fetch.add_argument("--corpus", required=True, choices=sorted(DATASETS), help="which corpus")
@@ -30,7 +32,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     fetch.add_argument(
         "--mirror",
         metavar="M",
-        help="URL prefix, folder in NLTK's layout (corpora/brown.zip), or the file itself (default: NPLM2003_MIRROR)",
+        help="URL prefix, folder of data (corpora/brown.zip, uci/reuters21578.tar.gz), or the file itself (default: "
+        "NPLM2003_MIRROR)",
     )
 
     build = add_command(
@@ -48,10 +51,14 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     build.add_argument(
         "--source",
         required=True,
-        choices=("brown", "embedded", "text"),
-        help="the zip that `fetch` brings, the reference text that every CPython carries, or your own UTF-8 text",
+        choices=tuple(SOURCES),
+        help="a file that `fetch` brings (brown, reuters, nltk-reuters, abc), the reference text that every CPython "
+        "carries, your own UTF-8 text, or your folder of licensed AP newswire",
     )
     build.add_argument("--file", type=Path, help="the corpus in one file, to be split; text may be packed (.gz)")
+    build.add_argument("--folder", type=Path, help="of source ap: where its files are, at any depth")
+    for month in ("first", "last"):
+        build.add_argument(f"--{month}-month", metavar="YYYY-MM", help=f"of source reuters or ap: the {month} month")
     for split in ("train", "valid", "test"):
         build.add_argument(f"--{split}-file", type=Path, metavar="FILE", help=f"a file of its own for {split}")
     build.add_argument("--tokenizer", choices=sorted(TOKENIZERS), help="of source text (default: whitespace)")
@@ -68,6 +75,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     build.add_argument("--lowercase", action="store_true", help="lower the case of every word")
     build.add_argument("--marks", action="store_true", help="put a symbol at the end of each paragraph and text")
     build.add_argument("--split-clitics", action="store_true", help="split n't, 's, 'll, ... off as the Treebank does")
+    build.add_argument("--numbers", action="store_true", help="a symbol for each numeric form (<number>, <year>, ...)")
+    build.add_argument(
+        "--proper-nouns", action="store_true", help="one symbol for all proper nouns, told by their case"
+    )
     build.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder of the tokens")
 
 
@@ -93,21 +104,23 @@ def run_fetch(options: argparse.Namespace) -> None:
 
 
 def run_build_tokens(options: argparse.Namespace) -> None:
-    """Build the token store that the options describe and print its statistics in one line."""
-    from nplm2003.corpora import Corpus
-    from nplm2003.corpora.brown import open_brown
-    from nplm2003.corpora.embedded import open_embedded
-    from nplm2003.corpora.text import open_text
+    """Build the token store that the options describe; print what became of the documents, and its statistics."""
     from nplm2003.provenance import provenance
     from nplm2003.vocabulary import Policy, Split, build_tokens
 
     files = [path for path in (options.train_file, options.valid_file, options.test_file) if path is not None]
+    months = (options.first_month, options.last_month)
     if files and (options.source != "text" or len(files) < 3 or options.file):
         raise UserError("--train-file, --valid-file and --test-file go together, with source text and without --file")
-    if options.source != "embedded" and not files and options.file is None:
+    if options.source in ("embedded", "ap"):
+        if options.file is not None:
+            raise UserError(f"source {options.source} reads no --file: leave it out, or use source text")
+    elif not files and options.file is None:
         raise UserError(f"source {options.source} needs --file: name the corpus's file")
-    if options.source == "embedded" and options.file is not None:
-        raise UserError("source embedded reads no file: leave out --file, or use source text")
+    if (options.folder is None) == (options.source == "ap"):
+        raise UserError("--folder is for source ap, which needs it: the folder that holds the AP files")
+    if any(months) and options.source not in ("reuters", "ap"):
+        raise UserError("--first-month and --last-month are for source reuters or ap: leave them out")
     if options.tokenizer and options.source != "text":
         raise UserError(f"--tokenizer is for source text; source {options.source} has its own tokens: leave it out")
     if files and (options.train or options.valid or options.test):
@@ -123,14 +136,10 @@ def run_build_tokens(options: argparse.Namespace) -> None:
         lowercase=options.lowercase,
         marks=options.marks,
         split_clitics=options.split_clitics,
+        numbers=options.numbers,
+        proper_nouns=options.proper_nouns,
     )
-    corpus: Corpus
-    if options.source == "brown":
-        corpus = open_brown(options.file)
-    elif options.source == "embedded":
-        corpus = open_embedded()
-    else:
-        corpus = open_text(files or [options.file], options.tokenizer or "whitespace")
+    corpus = _open(options, files, months)
     split = None if files else Split(options.train, options.valid, options.test)
     # Files by their names alone: the checksum says which they were, and results hold no paths of this machine.
     configuration = {
@@ -139,9 +148,32 @@ def run_build_tokens(options: argparse.Namespace) -> None:
         if name not in ("run", "output")
     }
     result = build_tokens(corpus, options.corpus, policy, split, options.output, provenance(configuration))
+    if corpus.documents:
+        print("\n".join(corpus.documents.lines()))
     tokens = " / ".join(f"{count:,}" for count in result["tokens"].values())
     merged = " / ".join(f"{100 * share:.1f}" for share in result["merged_share"].values())
     print(
         f"{options.corpus}, {policy.name}: {tokens} tokens (train / valid / test), |V| {result['vocabulary_size']:,}, "
         f"{merged} % of them merged"
     )
+
+
+def _open(options: argparse.Namespace, files: list[Path], months: Months) -> Corpus:
+    """The corpus that the options name."""
+    from nplm2003.corpora.ap import open_ap
+    from nplm2003.corpora.brown import open_brown
+    from nplm2003.corpora.embedded import open_embedded
+    from nplm2003.corpora.nltk_news import open_abc, open_nltk_reuters
+    from nplm2003.corpora.reuters import open_reuters
+    from nplm2003.corpora.text import open_text
+
+    if options.source == "embedded":
+        return open_embedded()
+    if options.source == "text":
+        return open_text(files or [options.file], options.tokenizer or "whitespace")
+    if options.source == "ap":
+        return open_ap(options.folder, months)
+    if options.source == "reuters":
+        return open_reuters(options.file, months)
+    readers = {"brown": open_brown, "nltk-reuters": open_nltk_reuters, "abc": open_abc}
+    return readers[options.source](options.file)

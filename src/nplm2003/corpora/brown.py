@@ -16,6 +16,7 @@ from pathlib import Path
 from nplm2003.corpora import Corpus, Piece, read_text
 from nplm2003.corpora.fetch import DATASETS, require_pinned
 from nplm2003.errors import UserError
+from nplm2003.files import sha256
 
 _MEMBER = re.compile(r"(?:.*/)?(c[a-r]\d\d)")
 
@@ -43,4 +44,4 @@ def open_brown(path: Path) -> Corpus:
     """The Brown corpus at `path`: one stream. Any other file than the pinned one is refused."""
     dataset = DATASETS["brown"]
     require_pinned(path, dataset)
-    return Corpus("brown", dataset.licence, dataset.sha256, (partial(read_brown, path),))
+    return Corpus("brown", dataset.licence, sha256(path), (partial(read_brown, path),))

@@ -1,4 +1,4 @@
-"""Fetch a corpus: from its public address, a mirror, a local folder or a local file; size and SHA-256 are pinned.
+"""Fetch a corpus: from its public address, a mirror, a local folder or a local file; size and checksum are pinned.
 
 A download grows in `OUTPUT.part`, which is kept when the connection breaks and resumed by the next try; it takes its
 final name only when its checksum is right. Proxies come from the usual variables (`https_proxy`, `no_proxy`, ...) and
@@ -7,6 +7,7 @@ certificates are always verified against the system's (`SSL_CERT_FILE` names oth
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import shutil
 import urllib.error
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nplm2003.errors import UserError
-from nplm2003.files import sha256, whole
+from nplm2003.files import whole
 
 TIMEOUT = 60  # seconds without a byte
 BLOCK = 1 << 16  # bytes
@@ -24,39 +25,96 @@ BLOCK = 1 << 16  # bytes
 
 @dataclass(frozen=True)
 class Dataset:
-    """A file with a public address. `path` is its place in an NLTK data folder. `data/reference/datasets.csv` lists the
-    same facts for people; a test holds the two together."""
+    """A file with a public address. `path` is its place in a folder of data (NLTK's layout, or `uci/`). `checksums` are
+    written `sha256:...` (`md5:...` where the publisher gives no other) with a space between them: those of the public
+    file and of other packings of the same content. `data/reference/datasets.csv` lists the same facts for people; a
+    test holds the two together."""
 
     name: str
     title: str
     url: str
     path: str
     bytes: int
-    sha256: str
+    checksums: str
     licence: str
 
+    @property
+    def file(self) -> str:
+        """The name of the file."""
+        return Path(self.path).name
+
+
+_NLTK = "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/"
+_REUTERS_LICENCE = "Reuters and Carnegie Group: free for research; name it Reuters-21578, Distribution 1.0"
 
 DATASETS = {
-    "brown": Dataset(
-        name="brown",
-        title="Brown corpus (Francis and Kucera 1964, revised 1979), tagged, as distributed by NLTK",
-        url="https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/brown.zip",
-        path="corpora/brown.zip",
-        bytes=3_314_357,
-        sha256="9b275f9b3b95d7bd66ccfb7cd259f445a13bbe5d1f4107aba09fd3e8364bafa6",
-        licence="Redistribution permitted by the copyright holder (README in the archive); NLTK: non-commercial use",
+    dataset.name: dataset
+    for dataset in (
+        Dataset(
+            name="brown",
+            title="Brown corpus (Francis and Kucera 1964, revised 1979), tagged, as distributed by NLTK",
+            url=f"{_NLTK}corpora/brown.zip",
+            path="corpora/brown.zip",
+            bytes=3_314_357,
+            checksums="sha256:9b275f9b3b95d7bd66ccfb7cd259f445a13bbe5d1f4107aba09fd3e8364bafa6",
+            licence="Redistribution permitted by the copyright holder (README in the archive); NLTK: non-commercial "
+            "use",
+        ),
+        Dataset(
+            name="reuters",
+            title="Reuters-21578 text categorization collection, Distribution 1.0 (Lewis 1997), newswire of 1987",
+            url="https://archive.ics.uci.edu/ml/machine-learning-databases/reuters21578-mld/reuters21578.tar.gz",
+            path="uci/reuters21578.tar.gz",
+            bytes=8_150_596,
+            # The second is a packing of the 22 SGML files alone.
+            checksums="sha256:3bae43c9b14e387f76a61b6d82bf98a4fb5d3ef99ef7e7075ff2ccbcf59f9d30 "
+            "sha256:fdaac8b4d8a7099b8ca785ccfeb7c078ffdbaa08b3186f091eda8d2ba301e54b",
+            licence=_REUTERS_LICENCE,
+        ),
+        Dataset(
+            name="nltk-reuters",
+            title="Reuters-21578, ApteMod selection of 10,788 stories, as distributed by NLTK",
+            url=f"{_NLTK}corpora/reuters.zip",
+            path="corpora/reuters.zip",
+            bytes=6_378_691,
+            checksums="md5:c2acb24d5cccf8035e0fe8d29f440a68",  # NLTK's index of its data gives MD5 alone
+            licence=_REUTERS_LICENCE,
+        ),
+        Dataset(
+            name="abc",
+            title="Rural and science news of the Australian Broadcasting Commission (2006), as distributed by NLTK",
+            url=f"{_NLTK}corpora/abc.zip",
+            path="corpora/abc.zip",
+            bytes=1_487_851,
+            checksums="sha256:129bb6001beb828049a90a59b7dd3c2f0594a47012e48fc5177dfae38e658565",
+            licence="Australian Broadcasting Commission; no licence stated: for research",
+        ),
     )
 }
+
+
+def _checksum(path: Path, algorithm: str) -> str:
+    with path.open("rb") as stream:
+        return f"{algorithm}:{hashlib.file_digest(stream, algorithm).hexdigest()}"
+
+
+def _is_pinned(path: Path, dataset: Dataset) -> bool:
+    return any(_checksum(path, known.partition(":")[0]) == known for known in dataset.checksums.split())
+
+
+def _found(path: Path, dataset: Dataset) -> str:
+    """The checksum of a wrong file, for a message, beside the one expected."""
+    expected, *_ = dataset.checksums.split()
+    return f"{_checksum(path, expected.partition(':')[0])}, expected {expected}"
 
 
 def require_pinned(path: Path, dataset: Dataset) -> None:
     """Refuse a file that is missing or is not the pinned one."""
     if not path.is_file():
         raise UserError(f"{path} is not there: run `nplm2003 fetch --corpus {dataset.name} --output '{path}'`")
-    found = sha256(path)
-    if found != dataset.sha256:
+    if not _is_pinned(path, dataset):
         raise UserError(
-            f"{path} is not the pinned {dataset.name} corpus (SHA-256 {found}, expected {dataset.sha256}): "
+            f"{path} is not the pinned {dataset.name} corpus ({_found(path, dataset)}): "
             "it is damaged or another release; remove it and fetch it again"
         )
 
@@ -64,10 +122,10 @@ def require_pinned(path: Path, dataset: Dataset) -> None:
 def fetch(dataset: Dataset, output: Path, mirror: str | None = None) -> None:
     """Put `dataset` at `output`, whole and checked, or raise a `UserError` that says how else to supply it.
 
-    `mirror` is a folder in NLTK's layout, a file, or a URL prefix (http, https or file); None means the public address.
-    An output that is already right is kept.
+    `mirror` is a folder that holds `dataset.path`, a file, or a URL prefix (http, https or file); None means
+    the public address. An output that is already right is kept.
     """
-    if output.is_file() and sha256(output) == dataset.sha256:
+    if output.is_file() and _is_pinned(output, dataset):
         return
     if mirror is None:
         _download(dataset.url, [dataset.url], dataset, output)
@@ -79,7 +137,7 @@ def fetch(dataset: Dataset, output: Path, mirror: str | None = None) -> None:
 
 def _layouts(dataset: Dataset) -> list[str]:
     """Where the file may stand in a mirror: a data folder, its parent, or nltk_data's own tree; a plain folder last."""
-    return [dataset.path, f"nltk/{dataset.path}", f"packages/{dataset.path}", Path(dataset.path).name]
+    return [dataset.path, f"nltk/{dataset.path}", f"packages/{dataset.path}", dataset.file]
 
 
 def _mirror_urls(mirror: str, dataset: Dataset) -> list[str]:
@@ -135,12 +193,12 @@ def _download(address: str, urls: list[str], dataset: Dataset, output: Path) -> 
                 f"a local folder that holds {dataset.path} or the file itself, through the same key or variable; "
                 f"or put the file at {output}"
             )
-    size, found = _size(part), sha256(part)
-    if size != dataset.bytes or found != dataset.sha256:
+    if _size(part) != dataset.bytes or not _is_pinned(part, dataset):
+        found = _found(part, dataset)
         part.unlink()
         raise UserError(
-            f"what {address} sent is not the pinned {dataset.name} corpus ({size:,} bytes with SHA-256 {found}, "
-            f"expected {dataset.bytes:,} with {dataset.sha256}): it was removed; try again, or name another `mirror`"
+            f"what {address} sent is not the pinned {dataset.name} corpus ({found}): it was removed; try again, or "
+            "name another `mirror`"
         )
     part.replace(output)
 

@@ -7,7 +7,6 @@ paragraphs; every file is one text.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,6 +14,10 @@ from pathlib import Path
 
 from nplm2003.corpora import Corpus, Passage, Piece, Tokenizer, read_text
 from nplm2003.errors import UserError
+from nplm2003.files import sha256
+
+_GZIP = b"\x1f\x8b"  # how files start that gzip packed
+_COMPRESS = b"\x1f\x9d"  # and those of the old `compress`
 
 
 def _treebank() -> Tokenizer:
@@ -29,24 +32,33 @@ def _treebank() -> Tokenizer:
 TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {"whitespace": lambda: str.split, "treebank": _treebank}
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of the file at `path`, decoded one by one so that an error can say where it stands."""
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """The lines of the file at `path`, unpacked where it is packed by gzip."""
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
-            for number, raw in enumerate(stream, start=1):
-                try:
-                    line = raw.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise UserError(
-                        f"{path}, line {number}, byte {error.start + 1} of the line: not UTF-8; "
-                        "convert the file (iconv -t UTF-8)"
-                    ) from error
-                # Some editors open a file with a byte-order mark, which would stick to the first word.
-                yield line.removeprefix("\ufeff") if number == 1 else line
+        with path.open("rb") as stream:
+            start = stream.read(2)
+            stream.seek(0)
+            if start == _COMPRESS:
+                raise UserError(f"{path} is packed by compress (.Z), which is not read: unpack it (uncompress)")
+            yield from gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" or start == _GZIP else stream
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path} is not a whole gzip file ({error}): compress or copy it again") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror or error}): check the path in the config") from error
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of the text at `path`, decoded one by one so that an error can say where it stands."""
+    for number, raw in enumerate(raw_lines(path), start=1):
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{path}, line {number}, byte {error.start + 1} of the line: not UTF-8; "
+                "convert the file (iconv -t UTF-8)"
+            ) from error
+        # Some editors open a file with a byte-order mark, which would stick to the first word.
+        yield line.removeprefix("\ufeff") if number == 1 else line
 
 
 def read_file(path: Path, tokenizer: str) -> Iterator[Piece]:
@@ -60,24 +72,16 @@ def read_file(path: Path, tokenizer: str) -> Iterator[Piece]:
         raise UserError(f"{path} holds no words: name a text file with content")
 
 
-def _checksum(paths: Sequence[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        try:
-            with path.open("rb") as stream:
-                while block := stream.read(1 << 20):
-                    digest.update(block)
-        except OSError as error:
-            raise UserError(f"{path} cannot be read ({error.strerror}): check the path in the config") from error
-    return digest.hexdigest()
-
-
 def open_text(paths: Sequence[Path], tokenizer: str) -> Corpus:
     """The user's text: one path (a stream to split) or three (train, valid, test). The checksum is that of the files
     as they lie on disk, one after the other (`cat FILES | sha256sum`)."""
+    try:
+        checksum = sha256(*paths)
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be read ({error.strerror}): check the path in the config") from error
     return Corpus(
         source="text",
         licence="not stated (user's own text)",
-        checksum=_checksum(paths),
+        checksum=checksum,
         parts=tuple(partial(read_file, path, tokenizer) for path in paths),
     )
