@@ -19,29 +19,12 @@ import pandas as pd
 
 from nplm2003.errors import UserError
 from nplm2003.files import read_json
+from nplm2003.published import published_corpus, stands_in
 from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row
 from nplm2003.uncertainty import Uncertainty
 
 NGRAM_KINDS = ("interpolated", "kneser-ney")
-
-# Section 4 of the paper: the size of the corpus behind each published table, by the name of the table's file.
-PUBLISHED_CORPORA: dict[str, dict[str, Any]] = {
-    "table1_brown": {
-        "corpus": "Brown",
-        "stream_tokens": 1_181_041,
-        "stream_types": 47_578,
-        "vocabulary_size": 16_383,
-        "tokens": {"train": 800_000, "valid": 200_000, "test": 181_041},
-    },
-    "table2_apnews": {
-        "corpus": "AP News",
-        "stream_tokens": 13_994_528 + 963_138 + 963_071,
-        "stream_types": 148_721,
-        "vocabulary_size": 17_964,
-        "tokens": {"train": 13_994_528, "valid": 963_138, "test": 963_071},
-    },
-}
 
 
 def gap_percent(ours: float, published: float | None) -> float | None:
@@ -195,8 +178,21 @@ class Outcomes:
     @property
     def published_corpus(self) -> dict[str, Any] | None:
         """Size of the corpus behind the published table, None where there is no such table."""
-        path = self.study["published"]
-        return PUBLISHED_CORPORA.get(Path(path).stem) if path else None
+        return published_corpus(self.study)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the published numbers, if any, are for the corpus of this study and not for one it stands in for."""
+        return not stands_in(self.study)
+
+    def gap(self, ours: float, published: float | None) -> float | None:
+        """`gap_percent`; None too where the published value is for another corpus, since it then says nothing."""
+        return gap_percent(ours, published) if self.comparable else None
+
+    @property
+    def published_label(self) -> str:
+        """What figures call the published values."""
+        return "published" if self.comparable else f"published for {(self.published_corpus or {})['corpus']}"
 
     def statistics(self, policy: str) -> dict[str, Any]:
         """The statistics (`corpus.json`) of the corpus under a vocabulary policy."""

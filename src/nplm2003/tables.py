@@ -15,7 +15,7 @@ from nplm2003.errors import UserError
 from nplm2003.files import write_text
 from nplm2003.formats import Column, Table, to_csv, write_table
 from nplm2003.neighbours import ENOUGH, neighbour_records
-from nplm2003.outcomes import Outcomes, Published, Run, gap_percent
+from nplm2003.outcomes import Outcomes, Published, Run
 from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row
 from nplm2003.targets import target_records
@@ -142,8 +142,8 @@ def row_records(outcomes: Outcomes) -> list[dict[str, Any]]:
                 **{f"paper_{split}": row.published_perplexity(split) for split in SPLITS},
                 **{f"{split}_sd": row.deviation(split) for split in SPLITS},
                 **intervals,
-                "gap_valid_percent": gap_percent(row.perplexity("valid"), row.published_perplexity("valid")),
-                "gap_test_percent": gap_percent(row.perplexity("test"), row.published_perplexity("test")),
+                "gap_valid_percent": outcomes.gap(row.perplexity("valid"), row.published_perplexity("valid")),
+                "gap_test_percent": outcomes.gap(row.perplexity("test"), row.published_perplexity("test")),
                 "vocabulary_size": corpus["vocabulary_size"],
                 "merged_percent": 100 * corpus["merged_share"]["test"],
                 "tokens_valid": corpus["tokens"]["valid"],
@@ -189,6 +189,26 @@ def vocabulary_note(outcomes: Outcomes) -> str:
         f"of train, {100 * merged['valid']:.1f} % of validation, {100 * merged['test']:.1f} % of test; words that "
         f"never occur in train: {100 * unseen['test']:.1f} % of test tokens."
     )
+
+
+def corpus_notes(outcomes: Outcomes) -> list[str]:
+    """What a table with published numbers must say where they are for another corpus; nothing where they are not."""
+    corpus = outcomes.published_corpus
+    if corpus is None or outcomes.comparable:
+        return []
+    return [
+        f"The published numbers are for another corpus, the paper's {corpus['corpus']}, for which "
+        f"{outcomes.study['name']} stands in: compare the order of the models, not the numbers. No gap is given."
+    ]
+
+
+def documents_notes(outcomes: Outcomes) -> list[str]:
+    """How many documents of the corpus were read, kept and skipped; nothing for a source that has none to skip."""
+    documents = outcomes.statistics(outcomes.policy).get("documents")
+    if not documents:
+        return []
+    skipped = ", ".join(f"{count:,} {reason}" for reason, count in documents["skipped"].items())
+    return [f"Documents: {documents['read']:,} read, {documents['kept']:,} kept; skipped: {skipped or 'none'}."]
 
 
 def _most_seeds(outcomes: Outcomes) -> int:
@@ -271,6 +291,7 @@ def tabulate_rows(outcomes: Outcomes, stem: Path | str) -> None:
         seeds_note(outcomes),
         interval_note(outcomes),
     ]
+    notes += corpus_notes(outcomes)
     if not_run := outcomes.not_run():
         notes.append(f"Published rows that this study does not run: {_listed(not_run)}.")
     table = Table(f"{study['title']}: perplexities", columns, shown, notes)
@@ -284,7 +305,7 @@ def policy_records(outcomes: Outcomes) -> list[dict[str, Any]]:
     n-gram model there are `<model> valid`, `<model> test` and, in percent of the published ones, their gaps.
     """
     rows = [find_row(outcomes.study, model) for model in outcomes.study["policy_models"]]
-    settings = ("count_on", "cut", "size", "lowercase", "marks", "split_clitics")
+    settings = ("count_on", "cut", "size", "lowercase", "marks", "split_clitics", "numbers", "proper_nouns")
     counts = ("stream_tokens", "stream_types", "vocabulary_size", "merged_types", "unseen_types")
     shares = (("merged", ("train", "valid", "test")), ("unseen", ("valid", "test")))
     records: list[dict[str, Any]] = []
@@ -305,7 +326,7 @@ def policy_records(outcomes: Outcomes) -> list[dict[str, Any]]:
                 ours = evaluation["perplexity"][split]
                 published = None if line is None else line.perplexity[split]
                 record[f"{row['model']} {split}"] = ours
-                record[f"{row['model']} gap_{split}_percent"] = gap_percent(ours, published)
+                record[f"{row['model']} gap_{split}_percent"] = outcomes.gap(ours, published)
         record.update({key: statistics[key] for key in ("source", "licence", "checksum")})
         records.append(record)
     if corpus := outcomes.published_corpus:
@@ -319,6 +340,10 @@ def policy_records(outcomes: Outcomes) -> list[dict[str, Any]]:
     return records
 
 
+def _any_yes(records: Sequence[dict[str, Any]], key: str) -> bool:
+    return any(record[key] == "yes" for record in records)
+
+
 def tabulate_policies(outcomes: Outcomes, stem: Path | str) -> None:
     """Write the comparison of vocabulary policies: STEM.csv, .md, .tex and .html."""
     records = policy_records(outcomes)
@@ -330,6 +355,7 @@ def tabulate_policies(outcomes: Outcomes, stem: Path | str) -> None:
         Column("lowercase", "lower case"),
         Column("marks", "marks"),
         Column("split_clitics", "clitics split"),
+        *(Column(key, key.replace("_", " ")) for key in ("numbers", "proper_nouns") if _any_yes(records, key)),
         Column("stream_tokens", "tokens", digits=0),
         Column("stream_types", "types", digits=0),
         Column("vocabulary_size", "|V|", digits=0),
@@ -353,6 +379,8 @@ def tabulate_policies(outcomes: Outcomes, stem: Path | str) -> None:
     notes = [
         "cut by frequency: words seen more often than this are kept; by rank: |V|, the merged symbol included.",
         f"Licence of the text: {licence}. SHA-256 of what was read: {records[-1]['checksum']}.",
+        *documents_notes(outcomes),
+        *corpus_notes(outcomes),
     ]
     tables = [
         Table(f"{title}: the corpus under each policy", _used(names + statistics, records), records, notes),

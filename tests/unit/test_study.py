@@ -15,6 +15,7 @@ from nplm2003.corpora import SOURCES
 from nplm2003.errors import UserError
 from nplm2003.neural.preset import Preset
 from nplm2003.plan import CORPUS_OPTIONS, POLICY_OPTIONS
+from nplm2003.published import PUBLISHED_CORPORA
 from nplm2003.study import MAX_NGRAM_ORDER, TABLES, find_row, resolve
 from nplm2003.vocabulary import COUNT_ON, CUTS, Policy
 
@@ -98,6 +99,29 @@ def test_the_demo_overlay_resolves_to_the_same_rows(config: Config) -> None:
     for name, preset in demo["presets"].items():
         differing = {key for key, value in preset.items() if value != brown["presets"][name][key]}
         assert differing <= {"epochs_direct", "epochs_without_direct", "batch", "rate"}
+
+
+def test_reuters_and_licensed_ap_have_the_same_rows(config: Config) -> None:
+    on_reuters = overlay(config, load("config/reuters.yaml"))
+    on_ap = overlay(on_reuters, load("config/ap.yaml"))
+    reuters, ap = resolve(on_reuters, ROOT), resolve(on_ap, ROOT)
+    assert (reuters["corpus"]["source"], ap["corpus"]["source"], ap["policy"]) == ("reuters", "ap", "ap")
+    assert {key for key in reuters if reuters[key] != ap[key]} == {"name", "title", "corpus", "presets"}
+    assert {key for key in on_reuters if on_reuters[key] != on_ap[key]} == {"name", "title", "corpus", "presets"}
+    changed = {key for key, value in ap["presets"]["modern"].items() if value != reuters["presets"]["modern"][key]}
+    assert changed == {"epochs_direct", "epochs_without_direct"}
+    assert ap["presets"]["paper"] == reuters["presets"]["paper"] and ap["presets"]["paper"]["weight_decay"] == 1e-5
+    rows = {row["model"]: row for row in ap["rows"]}
+    assert (rows["MLP10"]["published"], rows["MLP10"]["components"]) == ("MLP10", ["MLP-n6", "interpolated-trigram"])
+    assert [rows["MLP10"][key] for key in ("order", "hidden", "features", "direct")] == [6, 60, 100, True]
+    # Every published line of Table 2 has a row, and the proportions of the split are the paper's.
+    published = {row["published"] for row in ap["rows"]} - {None}
+    assert published == {"MLP10", "Deleted interpolation", "Kneser-Ney back-off"}
+    tokens = PUBLISHED_CORPORA["table2_apnews"]["tokens"]
+    for split, share in ap["corpus"]["split"].items():
+        assert share == pytest.approx(tokens[split] / sum(tokens.values()), abs=1e-4)
+    policy = next(row for row in ap["policies"] if row["policy"] == ap["policy"])
+    assert policy["size"] == PUBLISHED_CORPORA["table2_apnews"]["vocabulary_size"]
 
 
 def test_a_table_of_the_working_directory_comes_first(config: Config) -> None:

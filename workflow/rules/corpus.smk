@@ -1,6 +1,5 @@
 """Raw corpus to token ids on disk."""
 
-
 if DOWNLOAD:
 
     rule fetch_corpus:

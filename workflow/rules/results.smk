@@ -130,6 +130,7 @@ for table, inputs in TABLE_INPUTS.items():
                 "tables",
                 "formats",
                 "outcomes",
+                "published",
                 "uncertainty",
                 "targets",
                 "claims",

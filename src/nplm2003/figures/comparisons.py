@@ -57,7 +57,9 @@ def draw_rows_against_paper(outcomes: Outcomes) -> Figure:
         )
     handles = [Line2D([], [], marker="o", markersize=4.5, color=BLUE, linewidth=1, label="this study, 95 % interval")]
     if outcomes.published:
-        handles.append(Line2D([], [], marker="D", color=VERMILION, mfc="white", linestyle="", label="published"))
+        handles.append(
+            Line2D([], [], marker="D", color=VERMILION, mfc="white", linestyle="", label=outcomes.published_label)
+        )
     figure.legend(handles=handles, loc="outside upper right", ncols=2)
     return figure
 
@@ -104,7 +106,7 @@ def draw_order(outcomes: Outcomes) -> Figure:
         Line2D([], [], color=look(index)[0], marker=look(index)[1], label=label) for index, label in enumerate(families)
     ]
     if outcomes.published:
-        handles.append(Line2D([], [], marker="o", color=INK, **published, label="published"))
+        handles.append(Line2D([], [], marker="o", color=INK, **published, label=outcomes.published_label))
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
 
@@ -137,6 +139,6 @@ def draw_policies(outcomes: Outcomes) -> Figure:
         for index, row in enumerate(rows)
     ]
     if outcomes.published:
-        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, label="published"))
+        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, label=outcomes.published_label))
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
