@@ -31,7 +31,7 @@ STATEMENTS = {
     "1": "The best n-gram is beaten by a network mixed with the trigram: its perplexity is 24 % higher on Brown, 8 % "
     "on AP News.",
     "2a": "More context helps the network.",
-    "2b": "More context than two words does not help the n-grams.",
+    "2b": "More context than two words does not help the n-grams (said of Brown).",
     "3a": "Hidden units help the network.",
     "3b": "Hidden units help the mixture too.",
     "4": "Mixing a network with the trigram always helps.",
@@ -306,7 +306,9 @@ def _epochs(outcomes: Outcomes, row: Row, against: Row) -> Record:
     else:
         verdict = FAILS if max(counts[0]) <= min(counts[1]) else OPEN
     percent = gap_percent(statistics.fmean(counts[0]), statistics.fmean(counts[1]))
-    published = gap_percent(PAPER_EPOCHS["epochs_without_direct"], PAPER_EPOCHS["epochs_direct"])
+    published = None
+    if row.published and against.published:
+        published = gap_percent(PAPER_EPOCHS["epochs_without_direct"], PAPER_EPOCHS["epochs_direct"])
     record = _line("5c", f"epochs: {' against '.join(texts)}", None, verdict, published=published)
     return {**record, "change_percent": percent}
 

@@ -33,6 +33,8 @@ def draw_claims(outcomes: Outcomes) -> Figure:
     axes.set_xlabel("change of the test perplexity, %")
     handles = [Line2D([], [], marker="o", markersize=4, color=BLUE, label="this study, 95 % interval")]
     if any(claim["published_percent"] is not None for claim in claims):
-        handles.append(Line2D([], [], marker="D", color=VERMILION, mfc="white", linestyle="", label="published"))
+        handles.append(
+            Line2D([], [], marker="D", color=VERMILION, mfc="white", linestyle="", label=outcomes.published_label)
+        )
     figure.legend(handles=handles, loc="outside upper right", ncols=2)
     return figure
