@@ -279,6 +279,15 @@ DEPARTURES = (
         lambda study, row: _policy(study)["numbers"] or _policy(study)["proper_nouns"],
     ),
     Departure(
+        27,
+        "open",
+        "Features of co-occurrence counts",
+        "The features of the words are not learnt: C stays at the leading singular vectors of the co-occurrence counts "
+        "of train, in place of the random start of D17. The paper tried such features and gives neither the window nor "
+        "the weighting of the counts; ours are in nplm2003/neural/cooccurrence.py.",
+        lambda study, row: row.get("word_features") == "svd",
+    ),
+    Departure(
         29,
         "different",
         "Mean over several seeds",

@@ -162,7 +162,7 @@ class Outcomes:
         inside = given.resolve().name == self.policy
         self.corpus_folder = given.parent if inside else given
         self.folder = given if inside else given / self.policy
-        self._runs: dict[tuple[str, int], Run] = {}
+        self._runs: dict[tuple[str, str, int], Run] = {}
 
     @property
     def policy(self) -> str:
@@ -229,15 +229,16 @@ class Outcomes:
             raise UserError(f"{path} was measured on other tokens than those of {policy} now: evaluate {model} again")
         return evaluation
 
-    def run(self, row: Mapping[str, Any], seed: int) -> Run:
-        """One row with one seed."""
-        key = (row["model"], seed)
+    def run(self, row: Mapping[str, Any], seed: int, policy: str | None = None) -> Run:
+        """One row with one seed; under the vocabulary policy of the study where no other is named."""
+        policy = policy or self.policy
+        key = (policy, row["model"], seed)
         if key not in self._runs:
             self._runs[key] = Run(
                 row=row,
                 seed=seed,
-                folder=self.folder / row["model"] / f"seed{seed}",
-                evaluation=self.evaluation(self.policy, row["model"], seed),
+                folder=self.corpus_folder / policy / row["model"] / f"seed{seed}",
+                evaluation=self.evaluation(policy, row["model"], seed),
             )
         return self._runs[key]
 

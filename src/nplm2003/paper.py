@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from nplm2003.errors import UserError
-from nplm2003.figures import FIGURES
+from nplm2003.figures import figures_of
 from nplm2003.files import read_json, whole
 from nplm2003.study import table_file
 
@@ -14,13 +16,14 @@ from nplm2003.study import table_file
 TABLES = ("rows", "claims", "policies", "targets", "departures", "neighbours", "timings")
 
 
-def needed(results: Path) -> list[str]:
-    """The files that the text reads, inside the folder of the results."""
-    if not (results / "study.json").is_file():
-        return ["study.json"]
-    study = read_json(results / "study.json")
-    tables = [f"tables/{table_file(study, name)}.csv" for name in TABLES]
-    return ["study.json", *tables, *(f"figures/{name}.svg" for name in FIGURES)]
+def needed(study: Mapping[str, Any]) -> list[str]:
+    """What the text reads of a study, inside the folder of the results."""
+    tables = [*TABLES, "sweeps"] if study["sweeps"] else TABLES
+    return [
+        "study.json",
+        *(f"tables/{table_file(study, name)}.csv" for name in tables),
+        *(f"figures/{name}.svg" for name in figures_of(study)),
+    ]
 
 
 def write_paper(results: Path | str, source: Path | str, output: Path | str) -> None:
@@ -31,9 +34,8 @@ def write_paper(results: Path | str, source: Path | str, output: Path | str) -> 
     import typst
 
     results, source = Path(results).resolve(), Path(source).resolve()
-    for path in (source, *(results / name for name in needed(results))):
-        if not path.is_file():
-            raise UserError(f"the write-up needs {path}, which does not exist: make it first")
+    _require(source, results / "study.json")
+    _require(*(results / name for name in needed(read_json(results / "study.json"))))
     # Typst reads nothing outside its root, and takes paths from there.
     root = Path(os.path.commonpath([source.parent, results]))
     try:
@@ -50,3 +52,9 @@ def write_paper(results: Path | str, source: Path | str, output: Path | str) -> 
     assert isinstance(content, bytes)  # one document, not one file per page
     with whole(output) as temporary:
         temporary.write_bytes(content)
+
+
+def _require(*paths: Path) -> None:
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"the write-up needs {path}, which does not exist: make it first")

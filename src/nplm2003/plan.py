@@ -63,5 +63,6 @@ def corpus_options(study: Mapping[str, Any], policy: str) -> str:
 
 
 def network_options(row: Mapping[str, Any]) -> str:
-    """What `train` is told of the shape of a network, from its row."""
-    return options(**{key: row[key] for key in SHAPE_OPTIONS})
+    """What `train` is told of the shape of a network, from its row; features are learnt where it is told nothing."""
+    fixed = None if row["word_features"] == "learnt" else row["word_features"]
+    return options(**{key: row[key] for key in SHAPE_OPTIONS}, word_features=fixed)

@@ -1,4 +1,4 @@
-"""The study: a configuration and its four tables of rows, checked and resolved.
+"""The study: a configuration and its tables of rows, checked and resolved.
 
 `resolve` turns what the user wrote into one plain object (`study.json`) that the rules, the tables and the figures all
 read. Whatever is wrong with it is said in one line, before anything runs.
@@ -17,7 +17,7 @@ import yaml
 from nplm2003.corpora.news import check_months
 from nplm2003.errors import UserError
 
-TABLES = ("policies", "networks", "ngrams", "mixtures")
+TABLES = ("policies", "networks", "ngrams", "mixtures", "sweeps")
 # Keys of the corpus that only some sources have.
 SOURCES_OF_KEY = {
     **dict.fromkeys(("train_file", "valid_file", "test_file", "file", "tokenizer"), ("text",)),
@@ -41,7 +41,10 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
     _check(configuration, _load(schemas / "config.schema.yaml"), "the configuration")
     _check_corpus(configuration["corpus"])
     row_schemas = _load(schemas / "rows.schema.yaml")
-    tables = {table: _read_rows(configuration[table], table, row_schemas, root) for table in TABLES}
+    tables = {
+        table: [] if configuration[table] is None else _read_rows(configuration[table], table, row_schemas, root)
+        for table in TABLES
+    }
 
     policies = tables["policies"]
     _refuse_duplicates("policy", policies, configuration["policies"])
@@ -52,6 +55,8 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
             f"it has {', '.join(names)}"
         )
     published = configuration["published"]
+    rows, sweep_rows = _rows(configuration, tables)
+    sweeps = _sweeps(configuration, tables["sweeps"], names, [*rows, *sweep_rows])
     return {
         "name": configuration["name"],
         "title": configuration["title"],
@@ -60,8 +65,11 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
         "policies": policies,
         "table": configuration["table"],
         "published": None if published is None else str(_find(published, "published", root)),
-        "rows": _rows(configuration, tables),
-        "policy_models": [row["model"] for row in tables["ngrams"] if (row["kind"], row["order"]) in POLICY_NGRAMS],
+        "rows": rows,
+        "sweep_rows": sweep_rows,
+        "sweeps": sweeps,
+        "cuts": {row["policy"]: row["train"] for row in sweeps if row["train"]},
+        "policy_models": [row["model"] for row in rows if (row["kind"], row["order"]) in POLICY_NGRAMS],
         "presets": {name: dict(preset) for name, preset in configuration["presets"].items()},
         "seeds": list(configuration["seeds"]),
         "threads": configuration["threads"],
@@ -74,18 +82,24 @@ def table_file(study: Mapping[str, Any], table: str) -> str:
 
 
 def find_row(study: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """The row of `model`; raises UserError, with the names there are, where there is none."""
-    for row in study["rows"]:
+    """The row of `model`, in the main table or not; raises UserError, with the names there are, where there is none."""
+    rows = [*study["rows"], *study["sweep_rows"]]
+    for row in rows:
         if row["model"] == model:
             return dict(row)
-    names = ", ".join(row["model"] for row in study["rows"])
+    names = ", ".join(row["model"] for row in rows)
     raise UserError(f"the study has no row {model}: name one of {names}")
 
 
-def _rows(configuration: Mapping[str, Any], tables: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """All models of the study in the order of the paper's tables: networks and their mixtures first, then n-grams."""
+def _rows(
+    configuration: Mapping[str, Any], tables: Mapping[str, list[dict[str, Any]]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The models of the main table, and those that only sweeps use.
+
+    Both stand in the order of the paper's tables: networks and their mixtures first, then n-grams.
+    """
     presets, seeds = configuration["presets"], list(configuration["seeds"])
-    empty = {"order": None, "classes": None, "hidden": None, "features": None, "direct": None, "preset": None}
+    empty = dict.fromkeys(("order", "classes", "hidden", "features", "direct", "word_features", "preset"))
     networks, ngrams = [], []
     for row in tables["networks"]:
         where = f"{configuration['networks']}, row {row['model']}"
@@ -104,7 +118,7 @@ def _rows(configuration: Mapping[str, Any], tables: Mapping[str, list[dict[str, 
         if row["kind"] == "interpolated" and row["order"] != 3:
             raise UserError(f"{where}: the interpolated model of the paper is a trigram; set order to 3")
         ngrams.append({**empty, **row, "seeds": [0]})
-    models = {row["model"]: row for row in networks + ngrams}
+    models = {row["model"]: row for row in networks + ngrams if row["table"]}
     mixtures = []
     for row in tables["mixtures"]:
         components = row["components"].split(",")
@@ -112,7 +126,7 @@ def _rows(configuration: Mapping[str, Any], tables: Mapping[str, list[dict[str, 
             if component not in models:
                 raise UserError(
                     f"{configuration['mixtures']}, row {row['model']}: component {component!r} is no network or n-gram "
-                    f"row; there are {', '.join(models)}"
+                    f"row of the main table; there are {', '.join(models)}"
                 )
         # A mixture is described by its network, as in the paper's table (MLP2 has the shape of MLP1).
         nets = [models[component] for component in components if models[component]["kind"] == "network"]
@@ -123,7 +137,53 @@ def _rows(configuration: Mapping[str, Any], tables: Mapping[str, list[dict[str, 
     for table, rows in (("networks", networks), ("ngrams", ngrams), ("mixtures", mixtures)):
         _refuse_duplicates("model", rows, configuration[table])
     _refuse_duplicates("model", networks + ngrams + mixtures, "the tables of rows together")
-    return _interleave(networks, mixtures) + ngrams
+    in_table = [row for row in networks if row["table"]]
+    rows = [*_interleave(in_table, mixtures), *(row for row in ngrams if row["table"])]
+    return rows, [row for row in networks + ngrams if not row["table"]]
+
+
+def _sweeps(
+    configuration: Mapping[str, Any],
+    sweeps: list[dict[str, Any]],
+    policies: list[str],
+    rows: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """The points of the sweeps: `sweep`, `policy` (a folder of results), `train` (a share, or None for all), `model`.
+
+    Tokens of which only a share of train is used are kept under a policy of their own, named after the share.
+    """
+    models = [row["model"] for row in rows if row["kind"] != "mixture"]
+    points: list[dict[str, Any]] = []
+    for row in sweeps:
+        where = f"{configuration['sweeps']}, row {row['sweep']} {row['model']}"
+        if row["model"] not in models:
+            raise UserError(
+                f"{where}: the model is no row of {configuration['networks']} or {configuration['ngrams']}; correct "
+                "it, or set sweeps to null"
+            )
+        for column in ("policy", "train"):
+            if row[column] and row["sweep"] != column:
+                raise UserError(
+                    f"{where}: {column} {row[column]!r} is for the sweep {column} only: a curve varies one thing"
+                )
+        if row["policy"] and row["policy"] not in policies:
+            raise UserError(
+                f"{where}: policy {row['policy']!r} is no row of {configuration['policies']}; it has "
+                f"{', '.join(policies)}"
+            )
+        policy = row["policy"] or configuration["policy"]
+        if row["train"]:
+            policy = f"{policy}-train-{row['train'].replace('/', '-')}"
+            if policy in policies:
+                raise UserError(
+                    f"{configuration['policies']}: policy {policy!r} is the name that the sweep train gives to a share "
+                    "of the training tokens; give the policy another name"
+                )
+        point = {**row, "policy": policy}
+        if point in points:
+            raise UserError(f"{where}: the point stands there twice; leave one out")
+        points.append(point)
+    return points
 
 
 def _interleave(networks: list[dict[str, Any]], mixtures: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from nplm2003.neighbours import ENOUGH, neighbour_records
 from nplm2003.outcomes import Outcomes, Published, Run
 from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row
+from nplm2003.sweeps import sweep_records
 from nplm2003.targets import target_records
 from nplm2003.uncertainty import BLOCK_TOKENS
 
@@ -35,6 +36,20 @@ NEIGHBOUR_COLUMNS = (
     Column("word", "word"),
     Column("train_count", "in train", digits=0),
     Column("neighbours", "nearest words (cosine)"),
+)
+SWEEP_COLUMNS = (
+    Column("sweep", "sweep"),
+    Column("x", "at"),
+    Column("model", "model"),
+    Column("policy", "policy"),
+    Column("preset", "preset"),
+    Column("seed", "seed", digits=0),
+    Column("train_tokens", "training tokens", digits=0),
+    Column("train", "train", digits=1),
+    Column("valid", "valid.", digits=1),
+    Column("test", "test", digits=1),
+    Column("parameters", "parameters", digits=0),
+    Column("seconds", "training, s", digits=0),
 )
 TIMING_FIELDS = ("rule", "wildcards", "seconds", "max_rss_mb")
 ROW_COLUMNS = (
@@ -492,6 +507,16 @@ def merge_claims(folder: Path | str) -> None:
     _write_one(Path(folder) / "claims", "The claims of the paper, on every corpus", CLAIM_COLUMNS, records, note)
 
 
+def tabulate_sweeps(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write every point of every sweep: STEM.csv, .md, .tex and .html."""
+    note = (
+        "Each point is one run, at the first seed of its model: the spread between random starts is not in it. A share "
+        "of the training tokens are the last ones; vocabulary, validation and test stay. Perplexities under different "
+        "policies cannot be compared with each other."
+    )
+    _write_one(stem, f"{outcomes.study['title']}: sweeps", SWEEP_COLUMNS, sweep_records(outcomes), note)
+
+
 TABLES = {
     "rows": tabulate_rows,
     "runs": tabulate_runs,
@@ -501,6 +526,7 @@ TABLES = {
     "targets": tabulate_targets,
     "departures": tabulate_departures,
     "neighbours": tabulate_neighbours,
+    "sweeps": tabulate_sweeps,
 }
 
 

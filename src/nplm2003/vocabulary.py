@@ -17,6 +17,7 @@ import re
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
@@ -26,7 +27,7 @@ import numpy as np
 
 from nplm2003.corpora import Corpus, Mark, Passage
 from nplm2003.errors import UserError
-from nplm2003.files import read_json, write_array, write_json, write_text
+from nplm2003.files import read_array, read_json, write_array, write_json, write_text
 from nplm2003.normalisation import NUMERIC_FORMS, PROPER, case_is_forced, numeric_form, proper_nouns
 from nplm2003.scoring import SPLITS
 
@@ -237,7 +238,6 @@ def build_tokens(
     whole = _regroup(final, counts["stream"], size)
     ids = final[place]
     arrays = {split: ids[part] for split, part in zip(SPLITS, np.split(stream, ends[:-1]), strict=True)}
-    symbols = {word: number for number, word in enumerate(vocabulary) if word in policy.reserved and word != RARE}
 
     stream_types = int(np.count_nonzero(counts["stream"]))
     statistics = {
@@ -250,29 +250,71 @@ def build_tokens(
         "stream_tokens": len(stream),
         "unused_tokens": read - len(stream),
         "stream_types": stream_types,
-        "vocabulary_size": size,
-        "tokens": {split: len(ids) for split, ids in arrays.items()},
-        "merged_share": {split: float(np.mean(ids == 0)) for split, ids in arrays.items()},
         "merged_types": stream_types - len(kept),
+        "vocabulary_size": size,
+        "documents": corpus.documents and corpus.documents.report(),
+    }
+    return _write_store(folder, statistics, vocabulary, (train, whole), arrays, provenance)
+
+
+def _write_store(
+    folder: Path,
+    statistics: Mapping[str, Any],
+    vocabulary: list[str],
+    counts: tuple[np.ndarray, np.ndarray],
+    arrays: Mapping[str, np.ndarray],
+    provenance: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Write a token store; `statistics` get those of the three splits. `counts`: of every word in train and the stream.
+
+    Returns the content of `corpus.json`.
+    """
+    train, stream = counts
+    reserved = Policy(**statistics["policy"]).reserved
+    symbols = {word: number for number, word in enumerate(vocabulary) if word in reserved and word != RARE}
+    complete = {
+        **statistics,
+        "tokens": {split: len(ids) for split, ids in arrays.items()},
+        "merged_share": {split: float(np.mean(ids == MERGED_ID)) for split, ids in arrays.items()},
         "symbol_share": {
             word: {split: float(np.mean(ids == number)) for split, ids in arrays.items()}
             for word, number in symbols.items()
         },
         "unseen_types": int(np.count_nonzero(train == 0)),
         "unseen_share": {split: float(np.mean(train[arrays[split]] == 0)) for split in ("valid", "test")},
-        "documents": corpus.documents and corpus.documents.report(),
         "fingerprint": _fingerprint(vocabulary, arrays),
         "provenance": dict(provenance),
     }
-
     # From here on the folder is incomplete until its corpus.json is back.
     (folder / "corpus.json").unlink(missing_ok=True)
-    for split_name, ids in arrays.items():
-        write_array(folder / f"{split_name}.npy", ids)
-    rows = "".join(f"{i}\t{word}\t{train[i]}\t{whole[i]}\n" for i, word in enumerate(vocabulary))
+    for split, ids in arrays.items():
+        write_array(folder / f"{split}.npy", ids)
+    rows = "".join(f"{i}\t{word}\t{train[i]}\t{stream[i]}\n" for i, word in enumerate(vocabulary))
     write_text(folder / "vocabulary.tsv", f"id\tword\ttrain\tstream\n{rows}")
-    write_json(folder / "corpus.json", statistics)
-    return statistics
+    write_json(folder / "corpus.json", complete)
+    return complete
+
+
+def cut_tokens(store: TokenStore, share: Fraction, folder: Path, provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the token store `folder`: that of `store` with the last `share` of its training tokens alone.
+
+    Those are the ones next to validation. The vocabulary, valid and test stay, so that perplexities can be compared;
+    words may occur no longer in train. What corpus.json says of the stream still describes the one that the vocabulary
+    was cut from. Returns the content of `corpus.json`.
+    """
+    if folder.resolve() == store.folder.resolve():
+        raise UserError(f"{folder} is the folder the tokens are read from: write the cut tokens to another one")
+    arrays = {split: store[split] for split in SPLITS}
+    tokens = int(len(arrays["train"]) * share)
+    if tokens < 1:
+        raise UserError(
+            f"a share of {share} leaves none of the {len(arrays['train']):,} training tokens of {store.folder}: "
+            "choose a larger one"
+        )
+    arrays["train"] = arrays["train"][-tokens:]
+    train = np.bincount(arrays["train"], minlength=store.size)
+    statistics = {**store.statistics, "train_share": str(share)}
+    return _write_store(folder, statistics, store.words, (train, store.stream_counts), arrays, provenance)
 
 
 def _regroup(groups: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
@@ -310,7 +352,7 @@ class TokenStore:
     def __getitem__(self, split: str) -> np.ndarray:
         """The token ids of `split`, read-only: uint16 or uint32, shape (tokens,)."""
         path = self.folder / f"{split}.npy"
-        ids = np.load(path, mmap_mode="r", allow_pickle=False)
+        ids = read_array(path)
         if ids.shape != (self.statistics["tokens"][split],):
             raise UserError(f"{path} does not hold the tokens that its corpus.json says: run build-tokens again")
         return ids
@@ -329,6 +371,11 @@ class TokenStore:
     def train_counts(self) -> np.ndarray:
         """How often each word of V occurs in train: int64, shape (|V|,)."""
         return np.array([row[2] for row in self._rows], dtype=np.int64)
+
+    @cached_property
+    def stream_counts(self) -> np.ndarray:
+        """How often each word of V occurs in the stream that the vocabulary was cut from: int64, shape (|V|,)."""
+        return np.array([row[3] for row in self._rows], dtype=np.int64)
 
     def history(self, split: str, length: int) -> np.ndarray:
         """The up to `length` ids that stand before `split` in the stream, in stream order; none before train."""

@@ -18,12 +18,14 @@ import pytest
 from tiny_study import TABLES, Clone, make_clone, place_lmplz, planned_jobs
 
 RESULTS = Path("results/tiny")
+HALF = "rank30-train-1-2"
 ROWS = [
     ("MLP1", "no"),
     ("MLP2", "yes"),
     ("MLP1-kn5-binned", "yes"),
     ("MLP7", "no"),
     ("MLP9-paper", "no"),
+    ("MLP9-svd", "no"),
     ("interpolated-trigram", "no"),
     ("kneser-ney-3", "no"),
     ("kneser-ney-5", "no"),
@@ -37,8 +39,13 @@ FIGURES = (
     "word-frequency",
     "word-features",
     "policies",
+    # Of the sweeps over hidden units and features the tiny study has no point.
+    "sweep-order",
+    "sweep-train",
+    "sweep-policy",
 )
-TABLE_NAMES = ("main", "runs", "compare", "claims", "policies", "targets", "departures", "neighbours")
+TABLE_NAMES = ("main", "runs", "compare", "claims", "policies", "targets", "departures", "neighbours", "sweeps")
+SWEPT = 2  # models under the study's policy that are in the sweeps only
 
 
 @pytest.fixture(scope="session")
@@ -118,10 +125,41 @@ def test_all_models_score_the_same_tokens(study: Clone) -> None:
     evaluations = [
         json.loads(path.read_text()) for path in (study.folder / RESULTS / "rank30").rglob("evaluation.json")
     ]
-    assert len(evaluations) == len(ROWS) + 5  # three networks and two mixtures have a second seed
+    # Four networks and two mixtures have a second seed.
+    assert len(evaluations) == len(ROWS) + 6 + SWEPT
     for evaluation in evaluations:
         assert evaluation["tokens"] == statistics["tokens"]
         assert evaluation["vocabulary"] == statistics["fingerprint"]
+
+
+def test_a_sweep_over_train_has_the_same_words_and_held_out_tokens(study: Clone) -> None:
+    results = study.folder / RESULTS
+    whole, half = (json.loads((results / name / "tokens/corpus.json").read_text()) for name in ("rank30", HALF))
+    assert half["tokens"] == {**whole["tokens"], "train": whole["tokens"]["train"] // 2}
+    assert half["vocabulary_size"] == whole["vocabulary_size"]
+    sweeps = read_table(results / "tables" / "sweeps.csv")
+    points = {(row["sweep"], row["model"], row["policy"]): row for row in sweeps}
+    assert len(points) == len(sweeps) == 10
+    assert points["train", "MLP7", HALF]["x"] == str(half["tokens"]["train"])
+    assert points["order", "short", "rank30"]["x"] == "4"
+    # The same run stands in the main table.
+    (row,) = (row for row in read_table(results / "tables" / "table1.csv") if row["model"] == "MLP7")
+    assert points["train", "MLP7", "rank30"]["test"] == row["test"]
+
+
+def test_features_that_are_not_learnt_stay_as_they_were_counted(study: Clone) -> None:
+    training = json.loads((study.folder / RESULTS / "rank30" / "MLP9-svd" / "seed1" / "training.json").read_text())
+    assert training["word_features"] == "svd"
+    assert training["parameters"] - training["trained_parameters"] == 30 * 3
+    with study.changed("src/nplm2003/neural/cooccurrence.py", "\n", "\n\n"):
+        assert study.planned("all")["train_network"] == 1
+
+
+def test_a_study_without_sweeps_runs_none(clone: Clone) -> None:
+    with clone.changed("config/tiny/study.yaml", "sweeps: config/tiny/sweeps.tsv", "sweeps: null"):
+        planned = clone.planned("all")
+    assert planned["train_network"] == 4
+    assert not [rule for rule in planned if "sweep" in rule or "cut" in rule]
 
 
 def test_the_timings_name_every_job_that_computes(study: Clone) -> None:
@@ -186,13 +224,13 @@ def test_a_change_of_style_draws_again_and_trains_nothing(study: Clone) -> None:
 def test_a_change_of_the_trigram_code_keeps_the_networks(study: Clone) -> None:
     with study.changed("src/nplm2003/ngram/interpolated.py", "\n", "\n\n"):
         planned = study.planned("all")
-    assert planned["estimate_interpolated"] == 2
+    assert planned["estimate_interpolated"] == 3
     assert not {"train_network", "score_network", "estimate_kneser_ney"} & set(planned)
 
 
 def test_a_new_row_trains_the_new_network_only(study: Clone) -> None:
     last = TABLES["networks"].splitlines()[-1]
-    with study.changed("config/tiny/networks.tsv", last, f"{last}\nwide\t\t3\t9\t3\tyes\tmodern"):
+    with study.changed("config/tiny/networks.tsv", last, f"{last}\nwide\t\t3\t9\t3\tyes\tlearnt\tmodern\tyes"):
         planned = study.planned("all")
         assert {rule: planned.get(rule, 0) for rule in ("build_tokens", "train_network", "score_network")} == {
             "build_tokens": 0,
@@ -214,7 +252,7 @@ def test_the_brown_study_can_be_planned_before_any_download(clone: Clone, tmp_pa
     output = clone.snakemake("--dry-run", "--directory", tmp_path)
     planned = planned_jobs(output)
     assert planned["fetch_corpus"] == planned["build_lmplz"] == 1
-    assert planned["train_network"] == 3 * 7
+    assert planned["train_network"] == 3 * 8 + 18  # rows of the table, and points of the sweeps beside them
     assert planned["build_tokens"] >= 8
     assert [path.name for path in tmp_path.iterdir()] == [".snakemake"]
 

@@ -30,6 +30,7 @@ policies: config/tiny/policies.tsv
 networks: config/tiny/networks.tsv
 ngrams: config/tiny/ngrams.tsv
 mixtures: config/tiny/mixtures.tsv
+sweeps: config/tiny/sweeps.tsv
 table: main
 seeds: [1, 2]
 presets:
@@ -43,21 +44,37 @@ rank30	stream	rank	30	no	no	no	no	no
 freq2-train	train	frequency	2	yes	yes	no	yes	yes
 """,
     "networks": """\
-model	published	order	hidden	features	direct	preset
-MLP1	MLP1	5	4	6	yes	modern
-MLP7		3	4	3	yes	modern
-MLP9-paper	MLP9	5	5	3	no	paper
+model	published	order	hidden	features	direct	word_features	preset	table
+MLP1	MLP1	5	4	6	yes	learnt	modern	yes
+MLP7		3	4	3	yes	learnt	modern	yes
+MLP9-paper	MLP9	5	5	3	no	learnt	paper	yes
+MLP9-svd		5	5	3	no	svd	paper	yes
+short		4	4	3	yes	learnt	modern	no
 """,
     "ngrams": """\
-model	published	kind	order
-interpolated-trigram	Deleted interpolation	interpolated	3
-kneser-ney-3	Kneser-Ney back-off	kneser-ney	3
-kneser-ney-5	Kneser-Ney back-off	kneser-ney	5
+model	published	kind	order	table
+interpolated-trigram	Deleted interpolation	interpolated	3	yes
+kneser-ney-3	Kneser-Ney back-off	kneser-ney	3	yes
+kneser-ney-5	Kneser-Ney back-off	kneser-ney	5	yes
+kneser-ney-2		kneser-ney	2	no
 """,
     "mixtures": """\
 model	published	components	weights
 MLP2	MLP2	MLP1,interpolated-trigram	fixed
 MLP1-kn5-binned		MLP1,kneser-ney-5	binned
+""",
+    "sweeps": """\
+sweep	policy	train	model
+order			MLP7
+order			short
+order			kneser-ney-2
+order			kneser-ney-3
+train		1/2	MLP7
+train			MLP7
+train		1/2	kneser-ney-3
+train		1/2	interpolated-trigram
+policy			interpolated-trigram
+policy	freq2-train		interpolated-trigram
 """,
 }
 

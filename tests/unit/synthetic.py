@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from nplm2003.evaluation import evaluate
 from nplm2003.files import write_array, write_json
 from nplm2003.provenance import provenance
 from nplm2003.scoring import SPLITS, Scores, write_scores
+from nplm2003.study import find_row
 from nplm2003.uncertainty import measure_uncertainty
-from nplm2003.vocabulary import Policy, Split, TokenStore, build_tokens
+from nplm2003.vocabulary import Policy, Split, TokenStore, build_tokens, cut_tokens
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "data" / "reference" / "table1_brown.csv"
@@ -66,14 +68,27 @@ def policy(name: str, **settings: Any) -> dict[str, Any]:
 
 def row(model: str, kind: str, **settings: Any) -> dict[str, Any]:
     """A row of a study; what is not given is None."""
-    empty = dict.fromkeys(("published", "order", "classes", "hidden", "features", "direct", "preset"))
+    empty = dict.fromkeys(("published", "order", "classes", "hidden", "features", "direct", "word_features", "preset"))
     return {"model": model, **empty, "kind": kind, "seeds": [0], **settings}
+
+
+CUT = ("top40-train-1-2", "1/2")  # the policy that holds a share of the training tokens, and the share
+
+
+def point(sweep: str, model: str, policy: str = "top40", train: str | None = None) -> dict[str, Any]:
+    """One point of a sweep."""
+    return {"sweep": sweep, "model": model, "policy": policy, "train": train}
+
+
+# What a study without sweeps has of them.
+NO_SWEEPS: dict[str, Any] = {"sweep_rows": [], "sweeps": [], "cuts": {}}
 
 
 def small_study() -> dict[str, Any]:
     """Two networks, one of them with both presets, a mixture, and two n-grams, beside the paper's table for Brown."""
     parts = ["MLP5", "interpolated-trigram"]
-    net = {"order": 5, "hidden": 50, "features": 30, "direct": True, "preset": "modern", "seeds": [1]}
+    shape = {"order": 5, "hidden": 50, "features": 30, "direct": True, "word_features": "learnt"}
+    net = {**shape, "preset": "modern", "seeds": [1]}
     return {
         "name": "brown",
         "title": "A made-up study",
@@ -90,6 +105,15 @@ def small_study() -> dict[str, Any]:
             row("interpolated-trigram", "interpolated", published="Deleted interpolation", order=3),
             row("kneser-ney-5", "kneser-ney", published="Kneser-Ney back-off", order=5),
         ],
+        "sweep_rows": [row("MLP5-h25", "network", **{**net, "hidden": 25})],
+        "sweeps": [
+            *(point("order", model) for model in ("MLP7", "MLP5", "kneser-ney-5")),
+            *(point("hidden", model) for model in ("MLP5-h25", "MLP5", "kneser-ney-5")),
+            point("features", "MLP5"),
+            *(point("train", model, *cut) for model in ("MLP5", "kneser-ney-5") for cut in (CUT, ())),
+            *(point("policy", "kneser-ney-5", policy) for policy in ("top40", "freq3")),
+        ],
+        "cuts": dict([CUT]),
         "policy_models": ["interpolated-trigram", "kneser-ney-5"],
         "presets": {"paper": PAPER, "modern": MODERN},
     }
@@ -104,6 +128,8 @@ SMALL = {
     "interpolated-trigram": (31.0, 352.0, 336.0),
     "kneser-ney-5": (None, 332.0, 353.1),
 }
+# Every point of a sweep that is in no table.
+SWEPT = (155.0, 310.0, 300.0)
 
 
 def make_tokens(folder: Path, settings: Mapping[str, Any], tokens: int = 4_000, types: int = 120) -> TokenStore:
@@ -147,6 +173,7 @@ def make_network(folder: Path, store: TokenStore, row: Mapping[str, Any], perple
             writer.writerow((epoch, 800_000 * epoch, 0.5, train, valid, 60.0, int(epoch == best)))
     generator = np.random.default_rng(row["features"])
     write_array(folder / "features.npy", generator.normal(size=(store.size, row["features"])).astype(np.float32))
+    write_json(folder / "training.json", {"parameters": 12_345, "seconds": 61.5})
 
 
 def bootstrap(folder: Path, study: Mapping[str, Any]) -> None:
@@ -180,6 +207,16 @@ def make_study(
                 make_scores(home / model / f"seed{seed}", store, model, seed, values)
                 if rows[model]["kind"] == "network":
                     make_network(home / model / f"seed{seed}", store, rows[model], values[1])
+    for name, share in study["cuts"].items():
+        cut_tokens(TokenStore(folder / study["policy"] / "tokens"), Fraction(share), folder / name / "tokens", {})
+    for swept in study["sweeps"]:
+        each = find_row(study, swept["model"])
+        home, seed = folder / swept["policy"], each["seeds"][0]
+        place = home / each["model"] / f"seed{seed}"
+        if not place.exists():
+            make_scores(place, TokenStore(home / "tokens"), each["model"], seed, SWEPT)
+            if each["kind"] == "network":
+                make_network(place, TokenStore(home / "tokens"), each, SWEPT[1])
     write_json(folder / "study.json", study)
     bootstrap(folder, study)
     for rule, wildcards in (("train_network", "model=MLP5,seed=1"), ("build_tokens", "policy=top40")):

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
-from synthetic import ROOT, SMALL, make_study, row, small_study
+from synthetic import NO_SWEEPS, ROOT, SMALL, make_study, row, small_study
 
 from nplm2003.errors import UserError
-from nplm2003.figures import FIGURES, plot
+from nplm2003.figures import FIGURES, figures_of, plot
 from nplm2003.figures.words import principal_plane
 from nplm2003.outcomes import Outcomes
 
@@ -37,7 +37,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     folder = tmp_path_factory.mktemp("bare")
     study = small_study()
     study.update(published=None, rows=[row("kneser-ney-5", "kneser-ney", order=5)], policy_models=["kneser-ney-5"])
-    study["policies"] = study["policies"][:1]
+    study.update(policies=study["policies"][:1], **NO_SWEEPS)
     return Outcomes(make_study(folder, study, SMALL), folder)
 
 
@@ -122,6 +122,29 @@ def test_policies_show_every_policy_and_the_default_in_bold(outcomes: Outcomes) 
     labels = figure.axes[0].get_yticklabels()
     assert [label.get_text().split()[0] for label in labels] == ["top40", "freq3"]
     assert [label.get_fontweight() for label in labels] == ["bold", "normal"]
+
+
+def test_a_study_has_the_figures_of_its_sweeps_alone() -> None:
+    study = small_study()
+    assert set(figures_of(study)) == set(FIGURES)
+    study["sweeps"] = [point for point in study["sweeps"] if point["sweep"] == "train"]
+    assert [name for name in figures_of(study) if name.startswith("sweep")] == ["sweep-train"]
+
+
+def test_sweeps_show_every_point_at_its_setting(outcomes: Outcomes) -> None:
+    order = draw("sweep-order", outcomes)
+    assert {(3, 296.0), (5, 250.0), (5, 353.1)} == points(order, 1)
+    assert "network, h = 50, m = 30, direct, modern" in texts(order) and "Kneser-Ney" in texts(order)
+    hidden = draw("sweep-hidden", outcomes)
+    assert {(25, 310.0), (50, 270.0)} < points(hidden, 0)
+    # An n-gram has no hidden units: a level line from the first place to the last.
+    assert points(hidden, 0) - {(25, 310.0), (50, 270.0)} == {(25, 332.0), (50, 332.0)}
+    train = draw("sweep-train", outcomes)
+    assert points(train, 1) == {(1400, 300.0), (2800, 250.0), (2800, 353.1)}
+    assert train.axes[0].get_xscale() == train.axes[0].get_yscale() == "log"
+    policy = draw("sweep-policy", outcomes)
+    assert points(policy, 1) == {(353.1, 0), (353.1, 1)}
+    assert [label.get_text() for label in policy.axes[0].get_yticklabels()] == ["top40", "freq3"]
 
 
 def test_learning_curves_mark_the_epoch_that_was_kept(outcomes: Outcomes) -> None:

@@ -9,13 +9,12 @@ import re
 from pathlib import Path
 
 import pytest
-from synthetic import ROOT, SMALL, make_study, row, small_study
+from synthetic import NO_SWEEPS, ROOT, SMALL, make_study, row, small_study
 
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES, plot
 from nplm2003.outcomes import Outcomes
-from nplm2003.paper import TABLES as READ
-from nplm2003.paper import write_paper
+from nplm2003.paper import needed, write_paper
 from nplm2003.study import table_file
 from nplm2003.tables import TABLES, tabulate_timings
 
@@ -27,7 +26,7 @@ def make_results(folder: Path, *, full: bool) -> Path:
     """Everything the write-up reads: of the small study, or of one n-gram on a text without published numbers."""
     study = small_study()
     if not full:
-        study.update(name="mine", title="My own text", corpus={"source": "text"}, published=None)
+        study.update(name="mine", title="My own text", corpus={"source": "text"}, published=None, **NO_SWEEPS)
         study["policy_models"] = ["kneser-ney-5"]
         study["rows"] = [row("kneser-ney-5", "kneser-ney", order=5)]
     outcomes = Outcomes(make_study(folder, study, SMALL), folder)
@@ -82,24 +81,18 @@ def test_paper_says_what_the_results_say(results: Path) -> None:
     assert "MLP6 against kneser-ney-5" in words
     assert "the paper’s has 1,181,041 tokens of 47,578 types" in words
     assert "Brown corpus [" in words
+    assert "every point is one run, with the first seed" in words
 
 
 def test_paper_of_another_text_makes_no_claim_about_brown(bare: Path) -> None:
     words = words_of(bare)
     assert "No published number exists for it" in words
     assert "The study trains no network" in words
-    for claim in ("1,181,041", "Brown corpus", "the best network", "The best mixture"):
+    for claim in ("1,181,041", "Brown corpus", "the best network", "The best mixture", "Each figure varies"):
         assert claim not in words
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "study.json",
-        *(f"tables/{table_file({'table': 'table1'}, name)}.csv" for name in READ),
-        *(f"figures/{name}.svg" for name in FIGURES),
-    ],
-)
+@pytest.mark.parametrize("name", needed(small_study()))
 def test_missing_piece_is_named(name: str, results: Path, tmp_path: Path) -> None:
     place = results / name
     moved = place.rename(place.with_name("moved"))
@@ -115,7 +108,7 @@ def test_broken_results_give_one_line_and_no_pdf(results: Path, tmp_path: Path) 
     study = results / "study.json"
     content = study.read_text(encoding="utf-8")
     try:
-        study.write_text(json.dumps({"title": "no rows", "table": "table1"}), encoding="utf-8")
+        study.write_text(json.dumps({"title": "no rows", "table": "table1", "sweeps": []}), encoding="utf-8")
         with pytest.raises(UserError, match="cannot be typeset") as caught:
             write_paper(results, SOURCE, tmp_path / "paper.pdf")
     finally:

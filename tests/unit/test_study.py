@@ -13,6 +13,7 @@ import yaml
 
 from nplm2003.corpora import SOURCES
 from nplm2003.errors import UserError
+from nplm2003.figures.comparisons import network_label
 from nplm2003.neural.preset import Preset
 from nplm2003.plan import CORPUS_OPTIONS, POLICY_OPTIONS
 from nplm2003.published import PUBLISHED_CORPORA
@@ -126,10 +127,11 @@ def test_reuters_and_licensed_ap_have_the_same_rows(config: Config) -> None:
 
 def test_a_table_of_the_working_directory_comes_first(config: Config) -> None:
     Path("config").mkdir()
+    config["sweeps"] = None  # they use n-grams that the new table lacks
     lines = read_table("config/ngrams.tsv")
     Path("config/ngrams.tsv").write_text("\n".join("\t".join(line) for line in lines), encoding="utf-8")
     use_table(config, "mixtures", read_table("config/mixtures.tsv")[:1])
-    Path("config/ngrams.tsv").write_text("\t".join(lines[0]) + "\nmine\t\tinterpolated\t3\n", encoding="utf-8")
+    Path("config/ngrams.tsv").write_text("\t".join(lines[0]) + "\nmine\t\tinterpolated\t3\tyes\n", encoding="utf-8")
     assert find_row(resolve(config, ROOT), "mine")["published"] is None
 
 
@@ -151,9 +153,42 @@ def test_mixtures_of_ngrams_alone_draw_nothing(config: Config) -> None:
     assert find_row(study, "MLP2")["seeds"] == [1, 2]
 
 
+def test_rows_that_only_sweeps_use_are_in_no_table(config: Config) -> None:
+    study = resolve(config, ROOT)
+    table, swept = ({row["model"] for row in study[key]} for key in ("rows", "sweep_rows"))
+    assert "MLP9-svd" in table and {"MLP9-short", "kneser-ney-6"} <= swept and not table & swept
+    assert {point["model"] for point in study["sweeps"]} <= table | swept
+    assert not {"kneser-ney-2", "kneser-ney-6"} & set(study["policy_models"])
+    assert find_row(study, "MLP9-short-n8")["order"] == 8
+
+
+def test_a_share_of_train_is_a_policy_of_its_own(config: Config) -> None:
+    study = resolve(config, ROOT)
+    assert study["cuts"] == {f"top16383-train-1-{k}": f"1/{k}" for k in (16, 8, 4, 2)}
+    points = {(point["model"], point["policy"]): point["train"] for point in study["sweeps"]}
+    assert points["MLP9", "top16383-train-1-16"] == "1/16"
+    assert points["MLP9", "top16383"] is None
+    assert points["MLP9-short", "freq3-marks"] is None
+
+
+def test_a_curve_never_mixes_presets(config: Config) -> None:
+    study = resolve(config, ROOT)
+    for sweep, column in (("order", "order"), ("hidden", "hidden"), ("features", "features")):
+        rows = [find_row(study, point["model"]) for point in study["sweeps"] if point["sweep"] == sweep]
+        curves: dict[str, set[int]] = {}
+        for row in (row for row in rows if row["kind"] == "network"):
+            curves.setdefault(network_label(row, varied=column), set()).add(row[column])
+        assert all(len(places) > 1 for places in curves.values())
+
+
+def test_a_study_without_sweeps(config: Config) -> None:
+    study = resolve(overlay(config, {"sweeps": None}), ROOT)
+    assert (study["sweeps"], study["cuts"]) == ([], {})
+
+
 def test_no_such_row() -> None:
     with pytest.raises(UserError, match="no row MLP1: name one of MLP3, MLP5"):
-        find_row({"rows": [{"model": "MLP3"}, {"model": "MLP5"}]}, "MLP1")
+        find_row({"rows": [{"model": "MLP3"}], "sweep_rows": [{"model": "MLP5"}]}, "MLP1")
 
 
 def test_schemas_are_in_step_with_the_code() -> None:
@@ -262,6 +297,10 @@ def twice(model: str) -> Callable[[list[list[str]]], list[list[str]]]:
     return lambda lines: lines + [line for line in lines if line[0] == model]
 
 
+def extra(*cells: str) -> Callable[[list[list[str]]], list[list[str]]]:
+    return lambda lines: [*lines, list(cells)]
+
+
 ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[str]]] = {
     "network twice": ("networks", twice("MLP3"), ["'MLP3' stands there twice"]),
     "n-gram twice": ("ngrams", twice("kneser-ney-4"), ["'kneser-ney-4' stands there twice"]),
@@ -292,13 +331,35 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
         changed("MLP2", "components", "MLP4,interpolated-trigram"),
         ["row MLP2", "component 'MLP4' is no network or n-gram row"],
     ),
+    "mixture outside the table": (
+        "mixtures",
+        changed("MLP2", "components", "MLP9-short,interpolated-trigram"),
+        ["row MLP2", "component 'MLP9-short'", "of the main table"],
+    ),
+    "unknown features": ("networks", changed("MLP9-svd", "word_features", "lsi"), ["MLP9-svd: word_features", "'lsi'"]),
+    "unknown sweep": ("sweeps", extra("depth", "", "", "MLP9"), ["row depth: sweep", "'depth'"]),
+    "unknown model of a sweep": (
+        "sweeps",
+        extra("order", "", "", "MLP11"),
+        ["row order MLP11", "no row of config/networks.tsv", "null"],
+    ),
+    "mixture in a sweep": (
+        "sweeps",
+        extra("order", "", "", "MLP10"),
+        ["row order MLP10", "no row of config/networks.tsv"],
+    ),
+    "point twice": ("sweeps", extra("order", "", "", "MLP9-short"), ["row order MLP9-short", "twice"]),
+    "unknown policy of a sweep": ("sweeps", extra("policy", "top9", "", "MLP9"), ["row policy MLP9", "'top9'"]),
+    "share of more than all": ("sweeps", extra("train", "", "3/2", "MLP9"), ["row train: train", "'3/2'"]),
+    "share in another sweep": ("sweeps", extra("order", "", "1/2", "MLP9"), ["row order MLP9", "sweep train only"]),
+    "policy in another sweep": ("sweeps", extra("train", "freq3", "", "MLP9"), ["row train MLP9", "sweep policy only"]),
     "one component": ("mixtures", changed("MLP2", "components", "MLP1"), ["row MLP2: components", "'MLP1'"]),
     "unknown weights": ("mixtures", changed("MLP2", "weights", "best"), ["row MLP2: weights", "'best'"]),
     "unknown cut": ("policies", changed("freq3", "cut", "random"), ["row freq3: cut", "'random'"]),
-    "missing column": ("networks", lambda lines: [line[:-1] for line in lines], ["no column 'preset'"]),
+    "missing column": ("networks", lambda lines: [line[:-1] for line in lines], ["no column 'table'"]),
     "unknown column": ("networks", lambda lines: [[*line, "x"] for line in lines], ["unknown column 'x'"]),
     "column twice": ("ngrams", lambda lines: [[*line, line[-1]] for line in lines], ["a column twice"]),
-    "ragged row": ("networks", lambda lines: [*lines, ["MLP11", "", "5"]], ["row MLP11", "3 cells for 7 columns"]),
+    "ragged row": ("networks", lambda lines: [*lines, ["MLP11", "", "5"]], ["row MLP11", "3 cells for 9 columns"]),
     "spaces for tabs": ("ngrams", lambda lines: [[" ".join(line)] for line in lines], ["unknown column", "no column"]),
     "empty": ("networks", lambda lines: [], ["is empty", "model published order"]),
 }
@@ -312,19 +373,23 @@ def test_a_bad_row_is_one_clear_line(config: Config, case: str) -> None:
     assert all(part in line for part in [f"my-{table}.tsv", *said]), line
 
 
+def test_a_policy_named_like_a_share_is_refused(config: Config) -> None:
+    lines = read_table("config/policies.tsv")
+    use_table(config, "policies", [*lines, ["top16383-train-1-2", *lines[1][1:]]])
+    assert "'top16383-train-1-2' is the name that the sweep train gives" in refusal(config)
+
+
 def test_one_name_in_two_tables_is_refused(config: Config) -> None:
-    use_table(config, "ngrams", [*read_table("config/ngrams.tsv"), ["MLP1", "", "kneser-ney", "3"]])
+    use_table(config, "ngrams", [*read_table("config/ngrams.tsv"), ["MLP1", "", "kneser-ney", "3", "yes"]])
     assert "'MLP1' stands there twice" in refusal(config)
 
 
 def test_a_table_that_is_no_utf8_is_refused(config: Config) -> None:
     config["ngrams"] = "my-ngrams.tsv"
-    Path("my-ngrams.tsv").write_bytes(b"model\tpublished\tkind\torder\nna\xefve\t\tinterpolated\t3\n")
+    Path("my-ngrams.tsv").write_bytes(b"model\tpublished\tkind\torder\ttable\nna\xefve\t\tinterpolated\t3\tyes\n")
     line = refusal(config)
     assert "my-ngrams.tsv" in line and "UTF-8" in line
 
 
 def test_kenlm_orders_end_at_6(config: Config) -> None:
-    lines = read_table("config/ngrams.tsv")
-    use_table(config, "ngrams", [*lines, ["kneser-ney-6", "", "kneser-ney", str(MAX_NGRAM_ORDER)]])
-    assert find_row(resolve(config, ROOT), "kneser-ney-6")["order"] == 6
+    assert find_row(resolve(config, ROOT), "kneser-ney-6")["order"] == 6 == MAX_NGRAM_ORDER

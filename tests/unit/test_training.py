@@ -18,6 +18,7 @@ from nplm2003.errors import UserError
 from nplm2003.evaluation import perplexity
 from nplm2003.files import read_json, write_array, write_json
 from nplm2003.neural import training
+from nplm2003.neural.cooccurrence import svd_features
 from nplm2003.neural.data import EpochOrder, Windows
 from nplm2003.neural.model import NeuralLanguageModel
 from nplm2003.neural.preset import Preset
@@ -189,6 +190,49 @@ def test_a_seed_gives_one_network(tiny_store: TokenStore, tmp_path: Path, make_p
         run(tiny_store, tmp_path / name, preset, seed=seed)
     assert_same_training(tmp_path / "one", tmp_path / "again")
     assert not torch.equal(weights_of(tmp_path / "one")["C"], weights_of(tmp_path / "other")["C"])
+
+
+# --- features that are not learnt ------------------------------------------------------------------------------------
+
+
+def test_fixed_features_stay_and_the_rest_is_trained(
+    tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset
+) -> None:
+    preset = make_preset(weight_decay=0.1, rate=0.01)
+    summary = run(tiny_store, tmp_path / "fixed", preset, word_features="svd")
+    assert torch.equal(weights_of(tmp_path / "fixed")["C"], svd_features(tiny_store, 3))
+    assert np.array_equal(np.load(tmp_path / "fixed" / "features.npy"), svd_features(tiny_store, 3).numpy())
+    assert summary["word_features"] == "svd"
+    assert (summary["parameters"], summary["trained_parameters"]) == (588, 588 - 40 * 3)
+
+    # The other parameters start as with learnt features, and are trained.
+    still = make_preset(rate=0.0)
+    run(tiny_store, tmp_path / "start", still, word_features="svd")
+    learnt = run(tiny_store, tmp_path / "learnt", still)
+    assert learnt["trained_parameters"] == learnt["parameters"] == 588
+    start, random, end = (weights_of(tmp_path / name) for name in ("start", "learnt", "fixed"))
+    for name in ("H", "d", "U", "W", "b"):
+        assert torch.equal(start[name], random[name])
+        assert not torch.equal(start[name], end[name])
+
+
+def test_a_killed_training_of_fixed_features_goes_on(
+    tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset
+) -> None:
+    preset = make_preset(**LONG)
+    run(tiny_store, tmp_path / "unbroken", preset, word_features="svd")
+    with pytest.MonkeyPatch.context() as monkeypatch, pytest.raises(Killed):
+        kill_in(monkeypatch, 1)
+        run(tiny_store, tmp_path / "killed", preset, word_features="svd")
+    run(tiny_store, tmp_path / "killed", preset, word_features="svd")
+    assert_same_training(tmp_path / "unbroken", tmp_path / "killed")
+
+
+def test_more_features_than_the_counts_have_components_are_refused(
+    tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset
+) -> None:
+    with pytest.raises(UserError, match="components, fewer than the 40 features"):
+        run(tiny_store, tmp_path, make_preset(), features=40, word_features="svd")
 
 
 # --- stopping and going on -------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from nplm2003.cli import main
 from nplm2003.corpora import Corpus, read_text
 from nplm2003.errors import UserError
 from nplm2003.scoring import SPLITS
-from nplm2003.vocabulary import RARE, Policy, Split, TokenStore, build_tokens
+from nplm2003.vocabulary import RARE, Policy, Split, TokenStore, build_tokens, cut_tokens
 
 
 def corpus(*texts: str) -> Corpus:
@@ -144,6 +145,34 @@ def test_three_texts_are_the_three_splits(tmp_path: Path) -> None:
     store = build(tmp_path, ["a b", "b", "c a b"], None, "stream", "frequency", 1)
     assert store.words == [RARE, "b", "a"]
     assert ids(store) == [[2, 1], [1], [0, 2, 1]]
+
+
+def test_a_share_of_train_is_its_last_part(tmp_path: Path) -> None:
+    # train is "a b a c", of which half is "a c"; b no longer occurs in it.
+    store = build(tmp_path / "whole", TEXT, Split(4, 2), "stream", "rank", 3)
+    statistics = cut_tokens(store, Fraction(1, 2), tmp_path / "half", {"who": "cut"})
+    half = TokenStore(tmp_path / "half")
+    assert ids(half) == [[1, 0], [2, 1], [0]]
+    assert half.words == store.words
+    assert half.train_counts.tolist() == [1, 1, 0]
+    assert half.stream_counts.tolist() == store.stream_counts.tolist() == [2, 3, 2]
+    assert half.statistics == statistics
+    assert statistics["tokens"] == {"train": 2, "valid": 2, "test": 1}
+    assert (statistics["unseen_types"], statistics["unseen_share"]) == (1, {"valid": 0.5, "test": 0.0})
+    assert statistics["merged_share"] == {"train": 0.5, "valid": 0.0, "test": 1.0}
+    assert (statistics["train_share"], statistics["provenance"]) == ("1/2", {"who": "cut"})
+    # The stream that the vocabulary was cut from stays what it was.
+    assert statistics["stream_tokens"] == store.statistics["stream_tokens"]
+    assert half.fingerprint != store.fingerprint
+
+
+def test_a_share_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
+    store = build(tmp_path / "whole", TEXT, Split(4, 2), "stream", "rank", 3)
+    with pytest.raises(UserError, match="a share of 1/5 leaves none of the 4 training tokens"):
+        cut_tokens(store, Fraction(1, 5), tmp_path / "cut", {})
+    assert not (tmp_path / "cut").exists()
+    with pytest.raises(UserError, match="another one"):
+        cut_tokens(store, Fraction(1, 2), store.folder, {})
 
 
 def test_tokens_beyond_test_are_left_out(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from snakemake.settings.types import DeploymentMethod
 from nplm2003 import plan
 from nplm2003.corpora import SOURCES
 from nplm2003.errors import UserError
-from nplm2003.figures import FIGURES
+from nplm2003.figures import FIGURES, figures_of
 from nplm2003.files import write_json
 from nplm2003.reference import copy_results
 from nplm2003.scoring import SPLITS
@@ -42,12 +42,12 @@ LOGS = f"{RESULTS}/logs"
 POLICIES = [row["policy"] for row in STUDY["policies"]]
 DOWNLOAD = plan.download(STUDY["corpus"])  # None: the corpus is not fetched
 
-MODELS = [row["model"] for row in STUDY["rows"]]
+ROWS = [*STUDY["rows"], *STUDY["sweep_rows"]]
 
 
 def models_of(*kinds):
-    """Names of the models of these kinds; never empty, so that it can constrain a wildcard."""
-    return [row["model"] for row in STUDY["rows"] if row["kind"] in kinds] or ["-"]
+    """Names of the models of these kinds, in the main table or not; never empty, so that it can constrain a wildcard."""
+    return [row["model"] for row in ROWS if row["kind"] in kinds] or ["-"]
 
 
 def any_of(names):
@@ -56,8 +56,8 @@ def any_of(names):
 
 
 wildcard_constraints:
-    policy=any_of(POLICIES),
-    model=any_of(MODELS),
+    policy=any_of([*POLICIES, *STUDY["cuts"]]),
+    model=any_of(row["model"] for row in ROWS),
     seed=any_of([0, *STUDY["seeds"]]),
 
 
@@ -105,6 +105,15 @@ def runs(models=None):
     ]
 
 
+def sweep_folders(*kinds):
+    """Folders of the points of all sweeps, at the first seed; of the models of these kinds."""
+    return [
+        f"{RESULTS}/{point['policy']}/{row['model']}/seed{row['seeds'][0]}"
+        for point in STUDY["sweeps"]
+        if (row := find_row(STUDY, point["model"]))["kind"] in kinds
+    ]
+
+
 def row_value(key):
     """A function of the wildcards that gives one cell of the model's row."""
     return lambda wildcards: find_row(STUDY, wildcards.model)[key]
@@ -118,6 +127,12 @@ def corpus_options(wildcards):
 def network_options(wildcards):
     """The shape of a network, from its row."""
     return plan.network_options(find_row(STUDY, wildcards.model))
+
+
+def network_code(wildcards):
+    """The modules that train a network; only one whose features are not learnt depends on where they come from."""
+    fixed = ["neural/cooccurrence"] if find_row(STUDY, wildcards.model)["word_features"] != "learnt" else []
+    return modules("neural/model", "neural/objectives", "neural/data", "neural/preset", "neural/training", *fixed)
 
 
 def preset_file(wildcards):

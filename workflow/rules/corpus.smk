@@ -41,6 +41,8 @@ rule build_tokens:
         f"{LOGS}/build_tokens/{{policy}}.log",
     benchmark:
         f"{BENCHMARKS}/build_tokens/{{policy}}.tsv"
+    wildcard_constraints:
+        policy=any_of(POLICIES),
     conda:
         "../../environment.yml"
     resources:
@@ -53,3 +55,32 @@ rule build_tokens:
         "Building the vocabulary and token ids of policy {wildcards.policy}"
     shell:
         "python -m nplm2003 build-tokens {params.corpus} --output {params.folder:q} > {log:q} 2>&1"
+
+
+rule cut_tokens:
+    """The tokens of the study with a share of train alone, as a policy of their own: every model runs on them unchanged."""
+    input:
+        tokens=f"{MAIN}/tokens/corpus.json",
+        code=modules("vocabulary"),
+    output:
+        multiext(f"{RESULTS}/{{policy}}/tokens/", "train.npy", "valid.npy", "test.npy", "vocabulary.tsv", "corpus.json"),
+    log:
+        f"{LOGS}/cut_tokens/{{policy}}.log",
+    benchmark:
+        f"{BENCHMARKS}/cut_tokens/{{policy}}.tsv"
+    wildcard_constraints:
+        policy=any_of(STUDY["cuts"] or ["-"]),
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=500,
+        runtime=10,
+    params:
+        share=lambda wildcards: STUDY["cuts"][wildcards.policy],
+        tokens=subpath(input.tokens, parent=True),
+        folder=subpath(output[0], parent=True),
+    message:
+        "Keeping {params.share} of the training tokens"
+    shell:
+        "python -m nplm2003 cut-tokens --tokens {params.tokens:q} --share {params.share} --output {params.folder:q}"
+        " > {log:q} 2>&1"

@@ -21,7 +21,7 @@ rule train_network:
     input:
         rules.build_tokens.output,
         preset=preset_file,
-        code=modules("neural/model", "neural/objectives", "neural/data", "neural/preset", "neural/training"),
+        code=network_code,
     output:
         multiext(
             f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/",

@@ -8,6 +8,12 @@ POLICY_EVALUATIONS = [
 ]
 POLICY_STATISTICS = [f"{RESULTS}/{policy}/tokens/corpus.json" for policy in POLICIES]
 NETWORKS = runs(models_of("network"))
+SWEEP_EVALUATIONS = [f"{folder}/evaluation.json" for folder in sweep_folders("network", "interpolated", "kneser-ney")]
+SWEEP_TRAININGS = [f"{folder}/training.json" for folder in sweep_folders("network")]
+SWEEP_STATISTICS = [
+    f"{RESULTS}/{policy}/tokens/corpus.json" for policy in dict.fromkeys(point["policy"] for point in STUDY["sweeps"])
+]
+SWEEPS = [*SWEEP_EVALUATIONS, *SWEEP_TRAININGS, *SWEEP_STATISTICS]
 CURVES = [f"{folder}/learning_curve.csv" for folder in NETWORKS]
 FEATURES = [f"{folder}/features.npy" for folder in NETWORKS]
 MAIN_STATISTICS = f"{MAIN}/tokens/corpus.json"
@@ -28,6 +34,8 @@ TABLE_INPUTS = {
     "departures": [],  # they follow from the configuration alone
     "neighbours": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
 }
+if STUDY["sweeps"]:
+    TABLE_INPUTS["sweeps"] = SWEEPS
 FIGURE_INPUTS = {
     "claims": [*EVALUATIONS, UNCERTAINTY, *CURVES, MAIN_STATISTICS, *PUBLISHED],
     "rows-against-paper": [*EVALUATIONS, UNCERTAINTY, MAIN_STATISTICS, *PUBLISHED],
@@ -37,12 +45,14 @@ FIGURE_INPUTS = {
     "word-frequency": [*EVALUATIONS, MAIN_STATISTICS],
     "word-features": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
     "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS, *PUBLISHED],
+    **{figure: SWEEPS for figure in FIGURES if figure.startswith("sweep-")},
 }
 # What the module of a figure takes from others, beside `style` and `outcomes`.
 FIGURE_CODE = {
     "verdicts": ["claims", "departures", "uncertainty"],
     "mixtures": ["mixture", "em", "scoring"],
     "words": ["neighbours"],
+    "sweeps": ["sweeps", "figures/comparisons"],
 }
 
 
@@ -136,6 +146,7 @@ for table, inputs in TABLE_INPUTS.items():
                 "claims",
                 "departures",
                 "neighbours",
+                "sweeps",
             ),
         output:
             report(
@@ -170,6 +181,7 @@ rule tabulate_timings:
     input:
         EVALUATIONS,
         POLICY_EVALUATIONS,
+        SWEEP_EVALUATIONS,
         code=modules("tables"),
     output:
         report(
@@ -193,14 +205,14 @@ rule tabulate_timings:
         "python -m nplm2003 tabulate-timings --benchmarks {params.benchmarks:q} --output {output:q} > {log:q} 2>&1"
 
 
-for figure, inputs in FIGURE_INPUTS.items():
+for figure in figures_of(STUDY):
 
     rule:
         """One figure, as PNG (in the report) and SVG (in the paper)."""
         name:
             f"plot_{figure}"
         input:
-            inputs,
+            FIGURE_INPUTS[figure],
             study=STUDY_FILE,
             code=figure_modules(figure),
         output:
@@ -241,7 +253,7 @@ rule tables:
 
 rule figures:
     input:
-        [f"{RESULTS}/figures/{figure}.{suffix}" for figure in FIGURES for suffix in ("png", "svg")],
+        [f"{RESULTS}/figures/{figure}.{suffix}" for figure in figures_of(STUDY) for suffix in ("png", "svg")],
     message:
         f"The figures are in {RESULTS}/figures"
 
@@ -344,6 +356,7 @@ rule reference:
         POLICY_EVALUATIONS,
         UNCERTAINTY,
         CURVES,
+        SWEEPS,
         [f"{folder}/scores/scores.json" for folder in runs()],
         [f"{folder}/training.json" for folder in NETWORKS],
         [f"{folder}/weights.json" for folder in runs(models_of("mixture", "interpolated"))],

@@ -1,19 +1,20 @@
-"""Stages of the corpus: fetch it, and build its token store."""
+"""Stages of the corpus: fetch it, build its token store, and cut that to a share of the training tokens."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from fractions import Fraction
 from pathlib import Path
 
-from nplm2003.commands.arguments import add_command
+from nplm2003.commands.arguments import add_command, add_tokens
 from nplm2003.corpora import SOURCES, Corpus
 from nplm2003.corpora.news import Months
 from nplm2003.errors import UserError
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `fetch` and `build-tokens`."""
+    """Add `fetch`, `build-tokens` and `cut-tokens`."""
     from nplm2003.corpora.fetch import DATASETS
     from nplm2003.corpora.text import TOKENIZERS
     from nplm2003.vocabulary import COUNT_ON, CUTS
@@ -81,6 +82,20 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     build.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder of the tokens")
 
+    cut = add_command(
+        subparsers,
+        "cut-tokens",
+        run_cut_tokens,
+        "keep a share of the training tokens",
+        "Copy a folder of tokens with a share of its training tokens, the last ones, next to validation. Vocabulary, "
+        "validation and test stay as they are, so that perplexities can be compared across shares.",
+        "nplm2003 cut-tokens --tokens results/brown/top16383/tokens --share 1/16 \\\n"
+        "      --output results/brown/top16383-train-1-16/tokens",
+    )
+    add_tokens(cut)
+    cut.add_argument("--share", required=True, type=_fraction, metavar="X", help="share of train that is kept (1/16)")
+    cut.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder of the cut tokens")
+
 
 def _share(text: str) -> int | float:
     """A number of tokens, or a fraction of the stream where it is written with a point."""
@@ -90,6 +105,17 @@ def _share(text: str) -> int | float:
         value = 0
     if value <= 0 or (isinstance(value, float) and value >= 1):
         raise argparse.ArgumentTypeError(f"{text!r} is neither a number of tokens (800000) nor a fraction (0.8)")
+    return value
+
+
+def _fraction(text: str) -> Fraction:
+    """A share between 0 and 1, such as 1/16 or 0.25."""
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        value = Fraction(0)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share between 0 and 1, such as 1/16")
     return value
 
 
@@ -177,3 +203,14 @@ def _open(options: argparse.Namespace, files: list[Path], months: Months) -> Cor
         return open_reuters(options.file, months)
     readers = {"brown": open_brown, "nltk-reuters": open_nltk_reuters, "abc": open_abc}
     return readers[options.source](options.file)
+
+
+def run_cut_tokens(options: argparse.Namespace) -> None:
+    """Cut the training tokens as the options say and print how many are left."""
+    from nplm2003.provenance import provenance
+    from nplm2003.vocabulary import TokenStore, cut_tokens
+
+    store = TokenStore(options.tokens)
+    made = provenance({"share": str(options.share)}, tokens=store.statistics["provenance"])
+    result = cut_tokens(store, options.share, options.output, made)
+    print(f"{result['tokens']['train']:,} of {store.statistics['tokens']['train']:,} training tokens kept")

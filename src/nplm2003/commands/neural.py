@@ -33,6 +33,12 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--features", type=positive, required=True, metavar="M", help="m: features of each word")
     parser.add_argument("--direct", action="store_true", help="direct connections W from the features to the output")
     parser.add_argument(
+        "--word-features",
+        choices=("learnt", "svd"),
+        default="learnt",
+        help="C: learnt, or fixed singular vectors of the co-occurrence counts of train (default: learnt)",
+    )
+    parser.add_argument(
         "--preset-file", type=Path, required=True, metavar="FILE", help="JSON with a `presets` object (study.json)"
     )
     parser.add_argument("--preset", required=True, metavar="NAME", help="which of them")
@@ -83,6 +89,7 @@ def _train(options: argparse.Namespace) -> None:
         hidden=options.hidden,
         features=options.features,
         direct=options.direct,
+        word_features=options.word_features,
         preset=preset,
         seed=options.seed,
         output=options.output,

@@ -139,6 +139,14 @@ def register(subparsers: Any) -> None:
         "validation. Words that the vocabulary lacks are named as missing, and frequent words added in their place.",
     )
 
+    _add_table(
+        subparsers,
+        "sweeps",
+        "every point of every sweep",
+        "Tabulate every point of the sweeps: perplexity against the order, the hidden units, the features, the number "
+        "of training tokens and the vocabulary policy, with parameters and training time.",
+    )
+
     parser = add_command(
         subparsers,
         "tabulate-timings",

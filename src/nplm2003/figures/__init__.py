@@ -6,9 +6,10 @@ redraws them in seconds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nplm2003.outcomes import Outcomes
@@ -23,7 +24,18 @@ FIGURES = {
     "word-frequency": ("words", "draw_word_frequency"),
     "word-features": ("words", "draw_word_features"),
     "policies": ("comparisons", "draw_policies"),
+    "sweep-order": ("sweeps", "draw_sweep_order"),
+    "sweep-hidden": ("sweeps", "draw_sweep_hidden"),
+    "sweep-features": ("sweeps", "draw_sweep_features"),
+    "sweep-train": ("sweeps", "draw_sweep_train"),
+    "sweep-policy": ("sweeps", "draw_sweep_policy"),
 }
+
+
+def figures_of(study: Mapping[str, Any]) -> list[str]:
+    """The figures of a study: all, but for those of sweeps that it does not make."""
+    made = {f"sweep-{point['sweep']}" for point in study["sweeps"]}
+    return [name for name in FIGURES if not name.startswith("sweep-") or name in made]
 
 
 def plot(name: str, outcomes: Outcomes, stem: Path | str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -64,14 +65,21 @@ def draw_rows_against_paper(outcomes: Outcomes) -> Figure:
     return figure
 
 
+def network_label(row: Mapping[str, Any], varied: str) -> str:
+    """The settings of a network but for `varied`, the one (`order`, `hidden` or `features`) a curve runs over."""
+    letters = {"order": "n", "hidden": "h", "features": "m"}
+    shape = [f"{letter} = {row[key]}" for key, letter in letters.items() if key != varied]
+    direct = "direct" if row["direct"] else "no direct"
+    fixed = [] if row["word_features"] == "learnt" else ["fixed features"]
+    return ", ".join(["network", *shape, direct, *fixed, row["preset"]])
+
+
 def _orders(outcomes: Outcomes) -> dict[str, list[Row]]:
     """Rows that differ in their order only, under the label of what they share."""
     families: dict[str, list[Row]] = defaultdict(list)
     for row in outcomes.rows(*NGRAM_KINDS, "network"):
-        settings = row.settings
         if row.kind == "network":
-            direct = "direct" if settings["direct"] else "no direct"
-            label = f"network, h = {settings['hidden']}, m = {settings['features']}, {direct}, {settings['preset']}"
+            label = network_label(row.settings, varied="order")
         else:
             label = {"interpolated": "interpolated trigram", "kneser-ney": "Kneser-Ney"}[row.kind]
         families[label].append(row)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from nplm2003.errors import UserError
 from nplm2003.files import read_json, whole, write_array, write_json, write_text
+from nplm2003.neural.cooccurrence import svd_features
 from nplm2003.neural.data import Windows, stream_loader, training_loader
 from nplm2003.neural.model import NeuralLanguageModel, count_parameters
 from nplm2003.neural.objectives import OBJECTIVES
@@ -53,13 +54,17 @@ class Trainer(pl.LightningModule):
         self.valid_nats, self.valid_tokens = 0.0, 0
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Plain stochastic gradient descent; weight decay on weights and C, never on the biases b and d (section 2)."""
+        """Plain stochastic gradient descent; weight decay on weights and C, never on the biases b and d (section 2).
+
+        Features that are not learnt are left alone, by weight decay too.
+        """
         biases = {id(bias) for bias in (self.model.b, self.model.d) if bias is not None}
-        weights = [parameter for parameter in self.model.parameters() if id(parameter) not in biases]
+        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        weights = [parameter for parameter in trained if id(parameter) not in biases]
         return torch.optim.SGD(
             [
                 {"params": weights, "decay": self.preset.weight_decay},
-                {"params": [p for p in self.model.parameters() if id(p) in biases], "decay": 0.0},
+                {"params": [p for p in trained if id(p) in biases], "decay": 0.0},
             ],
             lr=self.preset.rate,
         )
@@ -174,12 +179,15 @@ def train(
     preset: Preset,
     seed: int,
     output: Path | str,
+    word_features: str = "learnt",
     threads: int = 1,
     progress: bool = False,
     provenance: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train one network on train, choosing the epoch on valid; test is never opened.
 
+    `word_features`: C is "learnt" from a random start, or stays at the "svd" of the co-occurrence counts of train
+    (`nplm2003.neural.cooccurrence`); the other parameters start the same in both cases.
     Writes into `output`: `weights.pt` (the best epoch), `features.npy` (its C), `learning_curve.csv` and
     `training.json`. While it runs, `output/checkpoints` holds the last and the best epoch; a run that was killed
     goes on from the last finished epoch if its settings and tokens are the same, and ends with the same result.
@@ -194,6 +202,9 @@ def train(
     model = NeuralLanguageModel(store.size, order, hidden, features, direct)
     if preset.bias_start == "unigram":
         model.b.data.copy_(start_bias(store))
+    if word_features == "svd":
+        model.C.data.copy_(svd_features(store, features))
+        model.C.requires_grad_(False)
 
     windows = Windows(store, "train", order)
     epochs = preset.epochs(direct)
@@ -203,6 +214,7 @@ def train(
         "hidden": hidden,
         "features": features,
         "direct": direct,
+        "word_features": word_features,
         "preset": preset.as_dict(),
         "seed": seed,
         "vocabulary": store.fingerprint,
@@ -237,6 +249,7 @@ def train(
         num_sanity_val_steps=0,
     )
     parameters = count_parameters(store.size, order, hidden, features, direct)
+    trained_parameters = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     error = products_error()
     print(
         f"{parameters:,} parameters, {len(windows):,} examples an epoch, {threads} thread(s) on "
@@ -261,6 +274,7 @@ def train(
     summary = {
         **settings,
         "parameters": parameters,
+        "trained_parameters": trained_parameters,
         "best_epoch": best_row["epoch"],
         "epochs": len(module.history),
         "valid_perplexity": best_row["valid_perplexity"],
