@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import yaml
 from nplm2003.corpora import SOURCES
 from nplm2003.errors import UserError
 from nplm2003.figures.comparisons import network_label
-from nplm2003.neural.preset import Preset
+from nplm2003.neural.preset import AMOUNTS, CHOICES, COUNTS, Preset
 from nplm2003.plan import CORPUS_OPTIONS, POLICY_OPTIONS
 from nplm2003.published import PUBLISHED_CORPORA
 from nplm2003.study import MAX_NGRAM_ORDER, TABLES, find_row, resolve
@@ -198,7 +199,10 @@ def test_schemas_are_in_step_with_the_code() -> None:
     preset = schema["properties"]["presets"]["additionalProperties"]
     fields = {field.name for field in dataclasses.fields(Preset)}
     assert set(preset["properties"]) == set(preset["required"]) == fields
-    assert set(preset["properties"]["objective"]["enum"]) == set(OBJECTIVES)
+    assert set(CHOICES["objective"]) == set(OBJECTIVES)
+    enumerated = {name: tuple(key["enum"]) for name, key in preset["properties"].items() if "enum" in key}
+    assert enumerated == CHOICES
+    assert set(enumerated) | set(COUNTS) | set(AMOUNTS) == fields
     rows = load("workflow/schemas/rows.schema.yaml")["$defs"]
     assert set(TABLES) <= set(rows)
     policy = rows["policies"]
@@ -217,6 +221,15 @@ def test_schemas_are_in_step_with_the_code() -> None:
 def test_every_committed_preset_makes_a_preset(config: Config) -> None:
     for preset in config["presets"].values():
         assert Preset(**preset).as_dict() == preset
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("schedule", "linear"), ("batch", 0), ("patience", 1.5), ("rate", "1e-3"), ("rate", math.nan), ("dropout", 1.0)],
+)
+def test_a_preset_refuses_what_training_does_not_know(config: Config, name: str, value: Any) -> None:
+    with pytest.raises(UserError, match=f"^{name} is {value!r}; it is "):
+        Preset(**{**config["presets"]["modern"], name: value})
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import math
 import signal
 from collections.abc import Callable
@@ -475,6 +476,24 @@ def test_an_interrupt_is_passed_on(
             run(tiny_store, tmp_path, make_preset())
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+def test_two_trainings_in_one_folder_are_refused(
+    tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset
+) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch, pytest.raises(Killed):
+        kill_in(monkeypatch, 1)
+        run(tiny_store, tmp_path, make_preset(epochs_direct=2))
+    # What the killed training left does not stand in the way; another one at work does, and loses nothing.
+    checkpoints = tmp_path / "checkpoints"
+    before = sorted(path.name for path in checkpoints.iterdir())
+    with (checkpoints / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match="^another training writes to "):
+            run(tiny_store, tmp_path, make_preset(rate=0.5))
+        assert sorted(path.name for path in checkpoints.iterdir()) == before
+    assert run(tiny_store, tmp_path, make_preset(epochs_direct=2))["epochs"] == 2
+    assert not checkpoints.exists()
 
 
 def test_empty_validation_is_refused(own_store: TokenStore, tmp_path: Path, make_preset: MakePreset) -> None:

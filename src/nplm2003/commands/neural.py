@@ -75,7 +75,7 @@ def _train(options: argparse.Namespace) -> None:
         raise UserError(f"no preset {options.preset!r} in {options.preset_file}; it has {', '.join(sorted(presets))}")
     try:
         preset = Preset(**presets[options.preset])
-    except TypeError as error:
+    except (TypeError, UserError) as error:
         raise UserError(f"{options.preset_file}: preset {options.preset}: {error}") from error
     if options.hidden < 0 or options.order < 2:
         raise UserError(

@@ -6,6 +6,18 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from nplm2003.errors import UserError
+
+CHOICES = {
+    "objective": ("softmax",),
+    "reduction": ("sum", "mean"),
+    "schedule": ("hyperbolic", "cosine"),
+    "bias_start": ("zero", "unigram"),
+    "matmul": ("highest", "medium"),
+}
+COUNTS = ("batch", "epochs_direct", "epochs_without_direct", "patience")  # whole numbers from 1
+AMOUNTS = ("rate", "rate_decay", "weight_decay", "dropout")  # numbers from 0
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -39,6 +51,22 @@ class Preset:
     epochs_without_direct: int
     patience: int
     matmul: str
+
+    def __post_init__(self) -> None:
+        """Raise UserError where a value is none that training knows."""
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                raise UserError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(known)}")
+        for name in COUNTS:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise UserError(f"{name} is {value!r}; it is a whole number of at least 1")
+        for name in AMOUNTS:
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise UserError(f"{name} is {value!r}; it is a number of at least 0")
+        if self.dropout >= 1:
+            raise UserError(f"dropout is {self.dropout!r}; it is a share below 1")
 
     def epochs(self, direct: bool) -> int:
         """The most epochs a network trains."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import math
 import shutil
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -219,88 +221,104 @@ def train(
         "seed": seed,
         "vocabulary": store.fingerprint,
     }
-    checkpoints = _checkpoint_folder(output / "checkpoints", settings)
-    last = checkpoints / "last.ckpt"
-    best, newest = (
-        ModelCheckpoint(
-            checkpoints,
-            filename=name,
-            monitor=monitor,
-            enable_version_counter=False,
-            save_on_train_epoch_end=True,
+    with _checkpoint_folder(output / "checkpoints", settings) as checkpoints:
+        last = checkpoints / "last.ckpt"
+        best, newest = (
+            ModelCheckpoint(
+                checkpoints,
+                filename=name,
+                monitor=monitor,
+                enable_version_counter=False,
+                save_on_train_epoch_end=True,
+            )
+            # Lightning's own save_last writes a copy of the best epoch alone.
+            for name, monitor in (("best", MONITOR), ("last", None))
         )
-        # Lightning's own save_last writes a copy of the best epoch alone.
-        for name, monitor in (("best", MONITOR), ("last", None))
-    )
-    # Patience is counted in epochs without any improvement.
-    stopping = Patience(MONITOR, patience=preset.patience, check_on_train_epoch_end=True)
-    callbacks: list[Callback] = [best, newest, stopping]
-    if progress:
-        callbacks.append(TQDMProgressBar(refresh_rate=50))
-    _quiet()
-    trainer = pl.Trainer(
-        accelerator="auto",
-        devices=1,
-        max_epochs=epochs,
-        callbacks=callbacks,
-        logger=False,
-        enable_progress_bar=progress,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-    )
-    parameters = count_parameters(store.size, order, hidden, features, direct)
-    trained_parameters = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    error = products_error()
-    print(
-        f"{parameters:,} parameters, {len(windows):,} examples an epoch, {threads} thread(s) on "
-        f"{trainer.strategy.root_device}, matrix products {preset.matmul!r} (relative error {error:.1e})",
-        file=sys.stderr,
-        flush=True,
-    )
-    try:
-        trainer.fit(
-            module,
-            training_loader(windows, preset.batch, seed),
-            stream_loader(Windows(store, "valid", order), SCORING_BATCH),
-            ckpt_path=str(last) if last.is_file() else None,
-            weights_only=True,
+        # Patience is counted in epochs without any improvement.
+        stopping = Patience(MONITOR, patience=preset.patience, check_on_train_epoch_end=True)
+        callbacks: list[Callback] = [best, newest, stopping]
+        if progress:
+            callbacks.append(TQDMProgressBar(refresh_rate=50))
+        _quiet()
+        trainer = pl.Trainer(
+            accelerator="auto",
+            devices=1,
+            max_epochs=epochs,
+            callbacks=callbacks,
+            logger=False,
+            enable_progress_bar=progress,
+            enable_model_summary=False,
+            num_sanity_val_steps=0,
         )
-    except SystemExit:  # what Lightning makes of an interrupt
-        raise KeyboardInterrupt from None
+        parameters = count_parameters(store.size, order, hidden, features, direct)
+        trained_parameters = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+        error = products_error()
+        print(
+            f"{parameters:,} parameters, {len(windows):,} examples an epoch, {threads} thread(s) on "
+            f"{trainer.strategy.root_device}, matrix products {preset.matmul!r} (relative error {error:.1e})",
+            file=sys.stderr,
+            flush=True,
+        )
+        try:
+            trainer.fit(
+                module,
+                training_loader(windows, preset.batch, seed),
+                stream_loader(Windows(store, "valid", order), SCORING_BATCH),
+                ckpt_path=str(last) if last.is_file() else None,
+                weights_only=True,
+            )
+        except SystemExit:  # what Lightning makes of an interrupt
+            raise KeyboardInterrupt from None
 
-    checkpoint = torch.load(checkpoints / "best.ckpt", map_location="cpu", weights_only=True)
-    best_row = module.history[checkpoint["epoch"]]
-    weights = {name.removeprefix("model."): value for name, value in checkpoint["state_dict"].items()}
-    summary = {
-        **settings,
-        "parameters": parameters,
-        "trained_parameters": trained_parameters,
-        "best_epoch": best_row["epoch"],
-        "epochs": len(module.history),
-        "valid_perplexity": best_row["valid_perplexity"],
-        "seconds": round(sum(row["seconds"] for row in module.history), 1),
-        "threads": threads,
-        "device": str(trainer.strategy.root_device),
-        "products_relative_error": error,
-        "provenance": dict(provenance or {}),
-    }
-    _write_curve(output / "learning_curve.csv", module.history, best_row["epoch"])
-    write_array(output / "features.npy", weights["C"].numpy())
-    with whole(output / "weights.pt") as temporary:
-        torch.save({"shape": {key: settings[key] for key in SHAPE}, "weights": weights}, temporary)
-    write_json(output / "training.json", summary)
-    shutil.rmtree(checkpoints)
+        checkpoint = torch.load(checkpoints / "best.ckpt", map_location="cpu", weights_only=True)
+        best_row = module.history[checkpoint["epoch"]]
+        weights = {name.removeprefix("model."): value for name, value in checkpoint["state_dict"].items()}
+        summary = {
+            **settings,
+            "parameters": parameters,
+            "trained_parameters": trained_parameters,
+            "best_epoch": best_row["epoch"],
+            "epochs": len(module.history),
+            "valid_perplexity": best_row["valid_perplexity"],
+            "seconds": round(sum(row["seconds"] for row in module.history), 1),
+            "threads": threads,
+            "device": str(trainer.strategy.root_device),
+            "products_relative_error": error,
+            "provenance": dict(provenance or {}),
+        }
+        _write_curve(output / "learning_curve.csv", module.history, best_row["epoch"])
+        write_array(output / "features.npy", weights["C"].numpy())
+        with whole(output / "weights.pt") as temporary:
+            torch.save({"shape": {key: settings[key] for key in SHAPE}, "weights": weights}, temporary)
+        write_json(output / "training.json", summary)
     return summary
 
 
-def _checkpoint_folder(folder: Path, settings: dict[str, Any]) -> Path:
-    """The folder of checkpoints, emptied unless it was made with the same settings."""
-    note = folder / "settings.json"
-    if folder.exists() and not (note.is_file() and read_json(note) == settings):
-        shutil.rmtree(folder)
-    if not note.is_file():
-        write_json(note, settings)
-    return folder
+@contextmanager
+def _checkpoint_folder(folder: Path, settings: dict[str, Any]) -> Iterator[Path]:
+    """The folder of checkpoints, emptied unless it was made with the same settings; removed after a success.
+
+    One training at a time may use it. The lock is the system's: it ends with the process, however that ends.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder / "lock"
+    with lock.open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                f"another training writes to {folder}: wait for its end, or choose another output"
+            ) from error
+        except OSError:
+            pass  # a file system without locks
+        note = folder / "settings.json"
+        if not (note.is_file() and read_json(note) == settings):
+            for path in folder.iterdir():
+                if path != lock:
+                    path.unlink()
+            write_json(note, settings)
+        yield folder
+    shutil.rmtree(folder)
 
 
 def _write_curve(path: Path, history: list[dict[str, Any]], best_epoch: int) -> None:
