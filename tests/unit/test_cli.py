@@ -45,7 +45,7 @@ def only_line(capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_every_stage_of_the_workflow_is_there() -> None:
     assert set(stages()) >= {
-        *("fetch", "build-tokens"),
+        *("fetch", "build-tokens", "cut-tokens"),
         *("build-lmplz", "estimate-kneser-ney", "score-kneser-ney", "estimate-interpolated", "score-interpolated"),
         *("train", "score", "mix", "evaluate"),
         *("tabulate-rows", "tabulate-policies", "tabulate-timings", "plot", "write-paper"),

@@ -361,6 +361,14 @@ def test_the_papers_own_choices_are_no_departures() -> None:
     assert {24, 25} <= {departure.number for departure in found}
 
 
+def test_features_that_are_not_learnt_are_a_departure() -> None:
+    study = small_study()
+    fixed = {**study["rows"][0], "word_features": "svd"}
+    assert {"D27"} == {departure.name for departure in departures_of(study, fixed)} - {
+        departure.name for departure in departures_of(study, study["rows"][0])
+    }
+
+
 def test_departures_are_numbered_in_order_and_presets_are_the_real_ones() -> None:
     numbers = [departure.number for departure in DEPARTURES]
     assert numbers == sorted(set(numbers))
@@ -496,3 +504,33 @@ def test_markdown_cells_never_break_the_table(words: list[str]) -> None:
     table = Table("t", [Column(str(i), "h") for i in range(len(words))], [{str(i): w for i, w in enumerate(words)}])
     line = to_markdown([table]).splitlines()[4]
     assert len(cells(line)) == len(words)
+
+
+# --- sweeps ----------------------------------------------------------------------------------------------------------
+
+
+def test_table_of_sweeps_has_every_point(outcomes: Outcomes, tmp_path: Path) -> None:
+    TABLES["sweeps"](outcomes, tmp_path / "sweeps")
+    lines = read(tmp_path / "sweeps.csv")
+    assert [(line["sweep"], line["x"], line["model"]) for line in lines] == [
+        ("order", "3", "MLP7"), ("order", "5", "MLP5"), ("order", "5", "kneser-ney-5"),
+        ("hidden", "25", "MLP5-h25"), ("hidden", "50", "MLP5"), ("hidden", "", "kneser-ney-5"),
+        ("features", "30", "MLP5"),
+        ("train", "1400", "MLP5"), ("train", "2800", "MLP5"),
+        ("train", "1400", "kneser-ney-5"), ("train", "2800", "kneser-ney-5"),
+        ("policy", "top40", "kneser-ney-5"), ("policy", "freq3", "kneser-ney-5"),
+    ]  # fmt: skip
+    half, whole = lines[7], lines[8]
+    assert (half["policy"], half["train_tokens"], half["parameters"]) == ("top40-train-1-2", "1400", "12345")
+    assert float(half["test"]) == pytest.approx(300, rel=1e-4) and float(whole["test"]) == pytest.approx(250, rel=1e-4)
+    assert (lines[-1]["parameters"], lines[-1]["seconds"], lines[-1]["preset"]) == ("", "", "")
+    text = (tmp_path / "sweeps.md").read_text(encoding="utf-8")
+    assert "first seed" in text and "12,345" in text
+
+
+def test_a_point_that_was_not_run_is_named(tmp_path: Path) -> None:
+    study = make_study(tmp_path, small_study(), SMALL)
+    for name in ("training", "evaluation"):
+        (tmp_path / "top40" / "MLP5-h25" / "seed1" / f"{name}.json").unlink()
+        with pytest.raises(UserError, match=rf"MLP5-h25.seed1.{name}.json does not exist"):
+            TABLES["sweeps"](Outcomes(study, tmp_path), tmp_path / "sweeps")
