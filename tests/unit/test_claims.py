@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import ROOT, SMALL, make_study, row, small_study
+from synthetic import NO_SWEEPS, ROOT, SMALL, make_study, row, small_study
 
 from nplm2003.claims import STATEMENTS, claim_records, compare_records, is_higher, is_lower, is_no_gain
 from nplm2003.outcomes import Outcomes
@@ -40,7 +40,7 @@ def full_study() -> dict[str, Any]:
         row("k5", "kneser-ney", published="Kneser-Ney back-off", order=5),
         row("g", "class-based", published="Class-based back-off", order=3, classes=500),
     ]
-    return {**small_study(), "rows": rows, "policy_models": ["k3", "k5"]}
+    return {**small_study(), **NO_SWEEPS, "rows": rows, "policy_models": ["k3", "k5"]}
 
 
 FULL = {
