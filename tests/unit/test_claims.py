@@ -148,7 +148,7 @@ def test_epochs_cannot_be_judged_at_their_limit(tmp_path: Path) -> None:
 
 
 def test_what_a_study_lacks_is_named(tmp_path: Path) -> None:
-    study = {**small_study(), "published": None}
+    study = {**small_study(), **NO_SWEEPS, "published": None}
     study["rows"] = [row("kneser-ney-5", "kneser-ney", order=5)]
     outcomes = study_of(tmp_path, {**study, "policy_models": ["kneser-ney-5"]}, SMALL)
     claims = by_claim(outcomes)
