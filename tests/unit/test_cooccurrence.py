@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nplm2003.neural.cooccurrence import WINDOW, count_neighbours, svd_features
-from nplm2003.neural.model import FEATURE_DEVIATION
+from nplm2003.neural.cooccurrence import DEVIATION, WINDOW, count_neighbours, svd_features
 from nplm2003.vocabulary import TokenStore
 
 
@@ -40,9 +39,9 @@ def test_features_are_singular_vectors(tiny_store: TokenStore) -> None:
     seen = np.flatnonzero(tiny_store.train_counts)
     assert features.shape == (tiny_store.size, m) and features.dtype == np.float32
     assert not features[tiny_store.train_counts == 0].any()
-    # Uncorrelated, with mean 0 and the deviation of a random start.
+    # Uncorrelated, with mean 0 and one deviation for all.
     covariance = np.cov(features[seen].T, bias=True)
-    np.testing.assert_allclose(covariance, FEATURE_DEVIATION**2 * np.eye(m), atol=1e-6)
+    np.testing.assert_allclose(covariance, DEVIATION**2 * np.eye(m), atol=1e-6)
     np.testing.assert_allclose(features[seen].mean(axis=0), 0, atol=1e-6)
     # Another way: NumPy's decomposition of the whole matrix.
     frequent = seen[np.argsort(-tiny_store.train_counts[seen], kind="stable")]

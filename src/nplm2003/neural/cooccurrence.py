@@ -9,8 +9,9 @@ does with documents, and reports that such features did not work; it gives no mo
   neighbours take all components (Hellinger distance: Lebret and Collobert, 2014);
 - the mean row is taken off, and the left singular vectors of what remains are the features, largest value first, each
   with its largest element positive;
-- every feature is scaled to the deviation of a random start of C. A word that never occurs in train has no counts and
-  stands at the mean of all others: 0.
+- every feature has the deviation `DEVIATION` over the words seen in train, three times that of a random start of C:
+  learnt features grow to that where words are frequent, fixed ones cannot, and networks learn slowly from small ones. A
+  word that never occurs in train has no counts and stands at the mean of all others: 0.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import torch
 from torch import Tensor
 
 from nplm2003.errors import UserError
-from nplm2003.neural.model import FEATURE_DEVIATION
 from nplm2003.vocabulary import TokenStore
 
 WINDOW = 2
 COLUMNS = 2000
+DEVIATION = 0.3
 
 
 def count_neighbours(ids: np.ndarray, size: int, columns: np.ndarray, window: int = WINDOW) -> np.ndarray:
@@ -67,5 +68,5 @@ def svd_features(store: TokenStore, features: int) -> Tensor:
     left = (rows.double() @ right) / squares.sqrt()  # columns of length 1 and mean 0
     left *= left.gather(0, left.abs().argmax(dim=0, keepdim=True)).sign()
     result = torch.zeros(store.size, features)
-    result[torch.from_numpy(seen)] = (left * (FEATURE_DEVIATION * len(seen) ** 0.5)).float()
+    result[torch.from_numpy(seen)] = (left * (DEVIATION * len(seen) ** 0.5)).float()
     return result

@@ -21,8 +21,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-FEATURE_DEVIATION = 0.1  # of C at its random start
-
 
 def count_parameters(vocabulary: int, order: int, hidden: int, features: int, direct: bool) -> int:
     """The number of free parameters, by the paper's formula (section 2): |V|(1 + n m + h) + h(1 + (n-1) m).
@@ -71,10 +69,9 @@ class NeuralLanguageModel(nn.Module):
     def reset_parameters(self) -> None:
         """Draw the weights. The paper says only that C starts random, like the other weights (departure: the scale).
 
-        C is normal with deviation `FEATURE_DEVIATION`; the others uniform within 1 / sqrt(number of inputs); biases
-        start at 0.
+        C is normal with deviation 0.1; the others uniform within 1 / sqrt(number of inputs); biases start at 0.
         """
-        nn.init.normal_(self.C, std=FEATURE_DEVIATION)
+        nn.init.normal_(self.C, std=0.1)
         nn.init.zeros_(self.b)
         for weight in (self.H, self.U, self.W):
             if weight is not None:
