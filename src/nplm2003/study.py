@@ -107,7 +107,7 @@ def _rows(
             raise UserError(f"{where}: no preset {row['preset']!r}; the configuration has {', '.join(sorted(presets))}")
         if row["hidden"] == 0 and not row["direct"]:
             raise UserError(f"{where}: with hidden 0 and direct no, the output ignores the context; change one of them")
-        networks.append({**empty, **row, "kind": "network", "seeds": seeds})
+        networks.append({**empty, **row, "kind": "network", "seeds": seeds[: row["seeds"]]})
     for row in tables["ngrams"]:
         where = f"{configuration['ngrams']}, row {row['model']}"
         if row["order"] > MAX_NGRAM_ORDER:
@@ -132,7 +132,8 @@ def _rows(
         nets = [models[component] for component in components if models[component]["kind"] == "network"]
         first = nets[0] if nets else {**empty, "order": max(models[c]["order"] for c in components)}
         shape = {key: first[key] for key in empty}
-        seeds_of = seeds if nets else [0]
+        # Where the networks of a mixture have not the same seeds: those that all of them have.
+        seeds_of = min((net["seeds"] for net in nets), key=len, default=[0])
         mixtures.append({**shape, **row, "components": components, "kind": "mixture", "seeds": seeds_of})
     for table, rows in (("networks", networks), ("ngrams", ngrams), ("mixtures", mixtures)):
         _refuse_duplicates("model", rows, configuration[table])

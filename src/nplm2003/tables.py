@@ -236,9 +236,10 @@ def seeds_note(outcomes: Outcomes) -> str:
     seeds = _most_seeds(outcomes)
     if seeds < 2:
         return "One run of each row: the spread between random starts is not measured."
+    few = any(len(row.runs) == 1 for row in outcomes.rows("network"))
     return (
-        f"Networks and their mixtures: the mean of the perplexities of {seeds} seeds, ± their standard deviation. "
-        "Every run stands in the table of runs."
+        f"Networks and their mixtures: the mean of the perplexities of {seeds} seeds, ± their standard deviation"
+        f"{'; without ±: a single run' if few else ''}. Every run stands in the table of runs."
     )
 
 

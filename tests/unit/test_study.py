@@ -78,7 +78,8 @@ def test_the_brown_study_resolves(config: Config) -> None:
         # A mixture has the shape of its network, as in the paper's table.
         assert all(mixture[key] == net[key] for key in ("order", "hidden", "features", "direct"))
     assert rows["MLP9"]["direct"] is False and rows["MLP3"]["hidden"] == 0
-    assert {rows["MLP1-paper"]["preset"], rows["MLP9-paper"]["preset"]} == {"paper"}
+    for model in ("MLP1-paper", "MLP9-paper", "MLP2-paper"):  # too long for more than one seed
+        assert (rows[model]["preset"], rows[model]["seeds"]) == ("paper", [1])
     assert rows["interpolated-trigram"]["seeds"] == [0] and rows["kneser-ney-5"]["order"] == 5
     assert study["policy_models"] == ["interpolated-trigram", "kneser-ney-3", "kneser-ney-5"]
     assert len(study["policies"]) >= 8
@@ -152,6 +153,18 @@ def test_mixtures_of_ngrams_alone_draw_nothing(config: Config) -> None:
     both = find_row(study, "both")
     assert (both["order"], both["hidden"], both["seeds"]) == (5, None, [0])
     assert find_row(study, "MLP2")["seeds"] == [1, 2]
+
+
+def test_a_row_trains_with_as_many_seeds_as_it_says(config: Config) -> None:
+    use_table(config, "networks", changed("MLP9", "seeds", "2")(read_table("config/networks.tsv")))
+    line = ["both", "", "MLP9,MLP1", "learnt"]
+    use_table(config, "mixtures", [*read_table("config/mixtures.tsv"), line])
+    config["seeds"] = [7, 8, 9]
+    study = resolve(config, ROOT)
+    seeds = {model: find_row(study, model)["seeds"] for model in ("MLP1", "MLP9", "MLP10", "both")}
+    assert seeds == {"MLP1": [7, 8, 9], "MLP9": [7, 8], "MLP10": [7, 8], "both": [7, 8]}
+    config["seeds"] = [5]  # fewer than a row could use
+    assert find_row(resolve(config, ROOT), "MLP9")["seeds"] == [5]
 
 
 def test_rows_that_only_sweeps_use_are_in_no_table(config: Config) -> None:
@@ -372,7 +385,7 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     "missing column": ("networks", lambda lines: [line[:-1] for line in lines], ["no column 'table'"]),
     "unknown column": ("networks", lambda lines: [[*line, "x"] for line in lines], ["unknown column 'x'"]),
     "column twice": ("ngrams", lambda lines: [[*line, line[-1]] for line in lines], ["a column twice"]),
-    "ragged row": ("networks", lambda lines: [*lines, ["MLP11", "", "5"]], ["row MLP11", "3 cells for 9 columns"]),
+    "ragged row": ("networks", lambda lines: [*lines, ["MLP11", "", "5"]], ["row MLP11", "3 cells for 10 columns"]),
     "spaces for tabs": ("ngrams", lambda lines: [[" ".join(line)] for line in lines], ["unknown column", "no column"]),
     "empty": ("networks", lambda lines: [], ["is empty", "model published order"]),
 }
