@@ -42,7 +42,7 @@ rule train_network:
     threads: STUDY["threads"]
     resources:
         mem_mb=3000,
-        runtime=600,
+        runtime=1440,
     params:
         row=network_options,
         tokens=subpath(input[0], parent=True),
@@ -74,7 +74,7 @@ rule score_network:
     threads: STUDY["threads"]
     resources:
         mem_mb=3000,
-        runtime=60,
+        runtime=180,
     params:
         tokens=subpath(input[0], parent=True),
         network=subpath(input.network, parent=True),
