@@ -20,12 +20,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nplm2003.departures import PAPER_EPOCHS
-from nplm2003.outcomes import NGRAM_KINDS, Outcomes, Published, Row, best, gap_percent
+from nplm2003.outcomes import NGRAM_KINDS, WORD_NGRAMS, Outcomes, Published, Row, best, gap_percent
 from nplm2003.uncertainty import LEVEL, Change, holm
 
 MARGIN = 1.0  # percent: a smaller gain counts as none
 HOLDS, FAILS, OPEN, MISSING = "holds", "does not hold", "undecided", "not tested"
-WORD_NGRAMS = ("interpolated", "kneser-ney")
 
 STATEMENTS = {
     "1": "The best n-gram is beaten by a network mixed with the trigram: its perplexity is 24 % higher on Brown, 8 % "

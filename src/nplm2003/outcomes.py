@@ -24,7 +24,8 @@ from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row
 from nplm2003.uncertainty import Uncertainty
 
-NGRAM_KINDS = ("interpolated", "kneser-ney")
+WORD_NGRAMS = ("interpolated", "kneser-ney")
+NGRAM_KINDS = (*WORD_NGRAMS, "class-based")
 
 
 def gap_percent(ours: float, published: float | None) -> float | None:
@@ -89,7 +90,7 @@ class Run:
 
     @property
     def kind(self) -> str:
-        """network, interpolated, kneser-ney or mixture."""
+        """network, interpolated, kneser-ney, class-based or mixture."""
         return self.row["kind"]
 
     def perplexity(self, split: str) -> float:

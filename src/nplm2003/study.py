@@ -96,9 +96,11 @@ def _rows(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The models of the main table, and those that only sweeps use.
 
-    Both stand in the order of the paper's tables: networks and their mixtures first, then n-grams.
+    Both stand in the order of the paper's tables: networks and their mixtures first, then n-grams,
+    then mixtures of n-grams alone.
     """
     presets, seeds = configuration["presets"], list(configuration["seeds"])
+    (policy,) = (row for row in tables["policies"] if row["policy"] == configuration["policy"])
     empty = dict.fromkeys(("order", "classes", "hidden", "features", "direct", "word_features", "preset"))
     networks, ngrams = [], []
     for row in tables["networks"]:
@@ -117,6 +119,7 @@ def _rows(
             )
         if row["kind"] == "interpolated" and row["order"] != 3:
             raise UserError(f"{where}: the interpolated model of the paper is a trigram; set order to 3")
+        _check_classes(row, where, policy)
         ngrams.append({**empty, **row, "seeds": [0]})
     models = {row["model"]: row for row in networks + ngrams if row["table"]}
     mixtures = []
@@ -139,7 +142,8 @@ def _rows(
         _refuse_duplicates("model", rows, configuration[table])
     _refuse_duplicates("model", networks + ngrams + mixtures, "the tables of rows together")
     in_table = [row for row in networks if row["table"]]
-    rows = [*_interleave(in_table, mixtures), *(row for row in ngrams if row["table"])]
+    with_networks, of_ngrams = _interleave(in_table, mixtures)
+    rows = [*with_networks, *(row for row in ngrams if row["table"]), *of_ngrams]
     return rows, [row for row in networks + ngrams if not row["table"]]
 
 
@@ -187,15 +191,29 @@ def _sweeps(
     return points
 
 
-def _interleave(networks: list[dict[str, Any]], mixtures: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every network followed by the mixtures it comes first in; mixtures without a network at the end."""
+def _check_classes(row: Mapping[str, Any], where: str, policy: Mapping[str, Any]) -> None:
+    """A class-based row has a number of classes that the vocabulary allows, and no other row has one."""
+    classes = row["classes"]
+    if (row["kind"] == "class-based") != (classes is not None):
+        asked = "says how many classes it has" if classes is None else "has classes; leave the cell empty"
+        raise UserError(f"{where}: classes is {classes or 'empty'}: a class-based row, and no other, {asked}")
+    if classes is not None and policy["cut"] == "rank" and classes >= policy["size"]:
+        raise UserError(
+            f"{where}: {classes} classes for the {policy['size']} words of policy {policy['policy']}; use fewer classes"
+        )
+
+
+def _interleave(
+    networks: list[dict[str, Any]], mixtures: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Every network followed by the mixtures it comes first in; and the mixtures without a network."""
     rows, left = [], list(mixtures)
     for network in networks:
         rows.append(network)
         mine = [row for row in left if network["model"] in row["components"]]
         rows += mine
         left = [row for row in left if row not in mine]
-    return rows + left
+    return rows, left
 
 
 def _read_rows(name: str, table: str, schemas: Mapping[str, Any], root: Path) -> list[dict[str, Any]]:

@@ -29,12 +29,16 @@ ROWS = [
     ("interpolated-trigram", "no"),
     ("kneser-ney-3", "no"),
     ("kneser-ney-5", "no"),
+    ("classes-6-3", "no"),
+    ("classes-6-4", "no"),
+    ("kn5-classes-learnt", "yes"),
 ]
 FIGURES = (
     "claims",
     "rows-against-paper",
     "learning-curves",
     "order",
+    "classes",
     "mixture-weight",
     "word-frequency",
     "word-features",
@@ -168,10 +172,13 @@ def test_the_timings_name_every_job_that_computes(study: Clone) -> None:
     assert list(timings[0]) == ["rule", "wildcards", "seconds", "max_rss_mb"]
     jobs = {(row["rule"], row["wildcards"]) for row in timings}
     assert {("train_network", "rank30,MLP1,1"), ("score_kneser_ney", "freq2-train,kneser-ney-3")} <= jobs
-    assert {rule: sum(job[0] == rule for job in jobs) for rule in ("build_tokens", "train_network", "mix_scores")} == {
+    counted = ("build_tokens", "train_network", "mix_scores", "learn_classes", "score_class_based")
+    assert {rule: sum(job[0] == rule for job in jobs) for rule in counted} == {
         "build_tokens": 2,
         "train_network": 10,
-        "mix_scores": 4,
+        "mix_scores": 5,
+        "learn_classes": 1,  # shared by the rows that differ in the order alone
+        "score_class_based": 2,
     }
     assert all(float(row["seconds"]) >= 0 for row in timings)
 
@@ -203,6 +210,7 @@ def test_the_reference_results_are_small_and_hold_no_text_of_the_corpus(study: C
         "rank30/MLP1/seed1/scores/scores.json",
         "rank30/MLP2/seed1/weights.json",
         "rank30/uncertainty.json",
+        "rank30/classes/6/classes.json",
         "freq2-train/kneser-ney-3/seed0/evaluation.json",
     } <= files
     assert {Path(name).suffix for name in files} <= {".json", ".csv", ".md", ".tex", ".html", ".png", ".svg", ".pdf"}
@@ -266,7 +274,7 @@ def test_the_brown_study_can_be_planned_before_any_download(clone: Clone, tmp_pa
         pytest.param("study.yaml", "source: text", "source: browm", "corpus.source", id="unknown corpus"),
         pytest.param("networks.tsv", "MLP7\t", "MLP1\t", "networks.tsv: model 'MLP1'", id="duplicate row"),
         pytest.param(
-            "ngrams.tsv", "kneser-ney\t5", "kneser-ney\t7", "ngrams.tsv, row kneser-ney-5", id="order above 6"
+            "ngrams.tsv", "kneser-ney\t\t5", "kneser-ney\t\t7", "ngrams.tsv, row kneser-ney-5", id="order above 6"
         ),
     ],
 )

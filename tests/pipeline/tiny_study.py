@@ -52,16 +52,19 @@ MLP9-svd		5	5	3	no	svd	paper	1	yes
 short		4	4	3	yes	learnt	modern	1	no
 """,
     "ngrams": """\
-model	published	kind	order	table
-interpolated-trigram	Deleted interpolation	interpolated	3	yes
-kneser-ney-3	Kneser-Ney back-off	kneser-ney	3	yes
-kneser-ney-5	Kneser-Ney back-off	kneser-ney	5	yes
-kneser-ney-2		kneser-ney	2	no
+model	published	kind	classes	order	table
+interpolated-trigram	Deleted interpolation	interpolated		3	yes
+kneser-ney-3	Kneser-Ney back-off	kneser-ney		3	yes
+kneser-ney-5	Kneser-Ney back-off	kneser-ney		5	yes
+classes-6-3		class-based	6	3	yes
+classes-6-4		class-based	6	4	yes
+kneser-ney-2		kneser-ney		2	no
 """,
     "mixtures": """\
 model	published	components	weights
 MLP2	MLP2	MLP1,interpolated-trigram	fixed
 MLP1-kn5-binned		MLP1,kneser-ney-5	binned
+kn5-classes-learnt		kneser-ney-5,classes-6-3	learnt
 """,
     "sweeps": """\
 sweep	policy	train	model

@@ -119,6 +119,17 @@ def small_study() -> dict[str, Any]:
     }
 
 
+def class_based_study() -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+    """The small study with three class-based rows, and its perplexities."""
+    study = small_study()
+    study["rows"] += [
+        row(f"classes-{classes}-{order}", "class-based", published="Class-based back-off", order=order, classes=classes)
+        for classes, order in ((1000, 3), (500, 3), (500, 4))
+    ]
+    classes = {"classes-500-3": (None, 320.0, 330.0), "classes-1000-3": (None, 310.0, 286.0)}
+    return study, {**SMALL, **classes, "classes-500-4": (None, 321.0, 312.0)}
+
+
 # Train, validation and test of each model of the small study; MLP6 mixes MLP5 and the trigram.
 SMALL = {
     "MLP5": (150.0, 270.0, 250.0),

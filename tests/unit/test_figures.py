@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
-from synthetic import NO_SWEEPS, ROOT, SMALL, make_study, row, small_study
+from synthetic import NO_SWEEPS, ROOT, SMALL, class_based_study, make_study, row, small_study
 
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES, figures_of, plot
@@ -115,6 +115,25 @@ def test_order_joins_networks_that_differ_in_the_order_only(outcomes: Outcomes) 
     assert {(3, 296.0), (5, 250.0), (3, 293.0), (5, 279.0), (3, 336.0)} <= points(figure, 1)
     assert "h = 50, m = 30, direct, modern" in texts(figure)
     assert "direct, paper" not in texts(figure)  # a single order says nothing of the order
+
+
+def test_classes_stand_beside_the_published_ones_and_the_best_word_ngram(tmp_path: Path) -> None:
+    study, perplexities = class_based_study()
+    make_study(tmp_path, study, perplexities)
+    outcomes = Outcomes(tmp_path / "study.json", tmp_path)
+    figure = draw("classes", outcomes)
+    ours, published = {(500, 320.0), (1000, 310.0), (500, 321.0)}, {(500, 326.0), (1000, 335.0), (500, 327.0)}
+    assert ours | published <= points(figure, 0)
+    lines = [list(line.get_xdata()) for line in figure.axes[0].lines]
+    assert [500, 1000] in lines  # of one order, by the number of classes
+    assert {y for _, y in points(figure, 1)} >= {353.1}  # best word n-gram on validation
+    assert {"classes, n = 3", "classes, n = 4", "kneser-ney-5", "published"} <= {
+        text.get_text() for legend in figure.legends for text in legend.get_texts()
+    }
+    plot("classes", outcomes, tmp_path / "classes")
+    # Two orders make a line of the figure of the order; one alone says nothing of it.
+    assert "500 word classes" in texts(draw("order", outcomes))
+    assert "1000 word classes" not in texts(draw("order", outcomes))
 
 
 def test_policies_show_every_policy_and_the_default_in_bold(outcomes: Outcomes) -> None:

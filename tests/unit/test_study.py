@@ -91,7 +91,9 @@ def test_the_brown_study_resolves(config: Config) -> None:
 def test_networks_stand_before_their_mixtures_and_ngrams_last(config: Config) -> None:
     models = [row["model"] for row in resolve(config, ROOT)["rows"]]
     assert models[:4] == ["MLP1", "MLP2", "MLP3", "MLP4"]
-    assert models[-4:] == ["interpolated-trigram", "kneser-ney-3", "kneser-ney-4", "kneser-ney-5"]
+    place = models.index("interpolated-trigram")
+    assert models[place + 1 : place + 5] == ["kneser-ney-3", "kneser-ney-4", "kneser-ney-5", "classes-150-3"]
+    assert models[-1] == "kn5-classes-binned"  # of n-grams alone
 
 
 def test_the_demo_overlay_resolves_to_the_same_rows(config: Config) -> None:
@@ -133,7 +135,7 @@ def test_a_table_of_the_working_directory_comes_first(config: Config) -> None:
     lines = read_table("config/ngrams.tsv")
     Path("config/ngrams.tsv").write_text("\n".join("\t".join(line) for line in lines), encoding="utf-8")
     use_table(config, "mixtures", read_table("config/mixtures.tsv")[:1])
-    Path("config/ngrams.tsv").write_text("\t".join(lines[0]) + "\nmine\t\tinterpolated\t3\tyes\n", encoding="utf-8")
+    Path("config/ngrams.tsv").write_text("\t".join(lines[0]) + "\nmine\t\tinterpolated\t\t3\tyes\n", encoding="utf-8")
     assert find_row(resolve(config, ROOT), "mine")["published"] is None
 
 
@@ -338,6 +340,18 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
         changed("interpolated-trigram", "order", "4"),
         ["row interpolated-trigram", "set order to 3"],
     ),
+    "no number of classes": (
+        "ngrams",
+        changed("classes-500-3", "classes", ""),
+        ["row classes-500-3", "classes is empty", "a class-based row, and no other, says how many"],
+    ),
+    "classes of words": ("ngrams", changed("kneser-ney-3", "classes", "9"), ["row kneser-ney-3", "classes is 9"]),
+    "one class": ("ngrams", changed("classes-500-3", "classes", "1"), ["row classes-500-3: classes", "minimum of 2"]),
+    "more classes than words": (
+        "ngrams",
+        changed("classes-500-3", "classes", "16383"),
+        ["row classes-500-3", "16383 classes for the 16383 words of policy top16383"],
+    ),
     "unknown kind": ("ngrams", changed("kneser-ney-3", "kind", "katz"), ["row kneser-ney-3: kind", "'katz'"]),
     "unknown preset": ("networks", changed("MLP1", "preset", "mdern"), ["row MLP1", "no preset 'mdern'", "modern"]),
     "nothing to look at": ("networks", changed("MLP3", "direct", "no"), ["row MLP3", "hidden 0 and direct no"]),
@@ -406,7 +420,7 @@ def test_a_policy_named_like_a_share_is_refused(config: Config) -> None:
 
 
 def test_one_name_in_two_tables_is_refused(config: Config) -> None:
-    use_table(config, "ngrams", [*read_table("config/ngrams.tsv"), ["MLP1", "", "kneser-ney", "3", "yes"]])
+    use_table(config, "ngrams", [*read_table("config/ngrams.tsv"), ["MLP1", "", "kneser-ney", "", "3", "yes"]])
     assert "'MLP1' stands there twice" in refusal(config)
 
 

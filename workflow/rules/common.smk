@@ -119,6 +119,12 @@ def row_value(key):
     return lambda wildcards: find_row(STUDY, wildcards.model)[key]
 
 
+def class_files(wildcards):
+    """The table of word classes, and its description, that a class-based row takes its classes from."""
+    folder = f"{RESULTS}/{wildcards.policy}/classes/{find_row(STUDY, wildcards.model)['classes']}"
+    return {"classes": f"{folder}/classes.tsv", "description": f"{folder}/classes.json"}
+
+
 def corpus_options(wildcards):
     """What `build-tokens` is told of the corpus and of the vocabulary policy."""
     return plan.corpus_options(STUDY, wildcards.policy)

@@ -1,6 +1,7 @@
-"""The n-gram baselines (section 4.1): modified Kneser-Ney by KenLM and the interpolated trigram."""
+"""The n-gram baselines (section 4.1): modified Kneser-Ney by KenLM, class-based, and the interpolated trigram."""
 
 LMPLZ = "data/tools/lmplz"
+CLASSES = sorted({row["classes"] for row in ROWS if row["kind"] == "class-based"})
 
 
 rule build_lmplz:
@@ -79,6 +80,95 @@ rule score_kneser_ney:
     shell:
         "python -m nplm2003 score-kneser-ney --tokens {params.tokens:q} --model-file {input.model:q}"
         " --model {wildcards.model} --output {params.folder:q} > {log:q} 2>&1"
+
+
+rule learn_classes:
+    """Word classes by the exchange algorithm, shared by all rows with the same number of classes."""
+    input:
+        rules.build_tokens.output,
+        code=modules("ngram/classes"),
+    output:
+        classes=f"{RESULTS}/{{policy}}/classes/{{classes}}/classes.tsv",
+        description=f"{RESULTS}/{{policy}}/classes/{{classes}}/classes.json",
+    log:
+        f"{LOGS}/learn_classes/{{policy}},{{classes}}.log",
+    benchmark:
+        f"{BENCHMARKS}/learn_classes/{{policy}},{{classes}}.tsv"
+    wildcard_constraints:
+        classes=any_of(CLASSES or ["-"]),
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=1000,
+        runtime=60,
+    params:
+        tokens=subpath(input[0], parent=True),
+    message:
+        "Learning {wildcards.classes} word classes (policy {wildcards.policy})"
+    shell:
+        "python -m nplm2003 learn-classes --tokens {params.tokens:q} --classes {wildcards.classes}"
+        " --output {output.classes:q} > {log:q} 2>&1"
+
+
+rule estimate_class_based:
+    """A modified Kneser-Ney n-gram over the classes of the words of train."""
+    input:
+        rules.build_tokens.output,
+        unpack(class_files),
+        lmplz=LMPLZ,
+        code=modules("ngram/class_based", "ngram/classes", "ngram/kneser_ney"),
+    output:
+        model=f"{RESULTS}/{{policy}}/{{model}}/seed0/model.arpa",
+        description=f"{RESULTS}/{{policy}}/{{model}}/seed0/model.json",
+    log:
+        f"{LOGS}/estimate_class_based/{{policy}},{{model}}.log",
+    benchmark:
+        f"{BENCHMARKS}/estimate_class_based/{{policy}},{{model}}.tsv"
+    wildcard_constraints:
+        model=any_of(models_of("class-based")),
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    params:
+        order=row_value("order"),
+        tokens=subpath(input[0], parent=True),
+    message:
+        "Estimating {wildcards.model} with lmplz (policy {wildcards.policy})"
+    shell:
+        "python -m nplm2003 estimate-class-based --tokens {params.tokens:q} --classes {input.classes:q}"
+        " --order {params.order} --lmplz {input.lmplz:q} --output {output.model:q} > {log:q} 2>&1"
+
+
+rule score_class_based:
+    """The log-probability of every token under a class-based n-gram."""
+    input:
+        rules.build_tokens.output,
+        unpack(class_files),
+        model=rules.estimate_class_based.output.model,
+        code=modules("ngram/class_based", "ngram/classes", "ngram/kneser_ney", "scoring"),
+    output:
+        scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed0/scores"),
+    log:
+        f"{LOGS}/score_class_based/{{policy}},{{model}}.log",
+    benchmark:
+        f"{BENCHMARKS}/score_class_based/{{policy}},{{model}}.tsv"
+    wildcard_constraints:
+        model=any_of(models_of("class-based")),
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    params:
+        tokens=subpath(input[0], parent=True),
+        folder=subpath(output[0], parent=True),
+    message:
+        "Scoring every token with {wildcards.model} (policy {wildcards.policy})"
+    shell:
+        "python -m nplm2003 score-class-based --tokens {params.tokens:q} --classes {input.classes:q}"
+        " --model-file {input.model:q} --model {wildcards.model} --output {params.folder:q} > {log:q} 2>&1"
 
 
 rule estimate_interpolated:

@@ -41,6 +41,7 @@ FIGURE_INPUTS = {
     "rows-against-paper": [*EVALUATIONS, UNCERTAINTY, MAIN_STATISTICS, *PUBLISHED],
     "learning-curves": [*EVALUATIONS, *CURVES, MAIN_STATISTICS],
     "order": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
+    "classes": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
     "mixture-weight": [*EVALUATIONS, *MIXED_SCORES, MAIN_STATISTICS],
     "word-frequency": [*EVALUATIONS, MAIN_STATISTICS],
     "word-features": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
@@ -360,6 +361,7 @@ rule reference:
         [f"{folder}/scores/scores.json" for folder in runs()],
         [f"{folder}/training.json" for folder in NETWORKS],
         [f"{folder}/weights.json" for folder in runs(models_of("mixture", "interpolated"))],
+        [f"{MAIN}/classes/{classes}/classes.json" for classes in CLASSES],
         study=STUDY_FILE,
     params:
         results=subpath(input.study, parent=True),

@@ -1,4 +1,4 @@
-"""Stages of the n-gram baselines: lmplz, modified Kneser-Ney, and the interpolated trigram."""
+"""Stages of the n-gram baselines: lmplz, modified Kneser-Ney, class-based n-grams, and the interpolated trigram."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nplm2003.commands.arguments import add_command, add_scores, add_tokens
+from nplm2003.commands.arguments import add_command, add_scores, add_tokens, positive
 from nplm2003.errors import UserError
 
 
 def register(subparsers: Any) -> None:
-    """Add `build-lmplz`, `estimate-` and `score-kneser-ney`, `estimate-` and `score-interpolated`."""
+    """Add `build-lmplz` and `learn-classes`; `estimate-` and `score-` for each kind of n-gram."""
     parser = add_command(
         subparsers,
         "build-lmplz",
@@ -37,12 +37,7 @@ def register(subparsers: Any) -> None:
         "      --output my-5gram/model.arpa",
     )
     add_tokens(parser)
-    parser.add_argument(
-        "--order", type=int, required=True, metavar="N", help="n: N - 1 words of context, N from 2 to 6"
-    )
-    parser.add_argument("--lmplz", type=Path, required=True, metavar="FILE", help="what `build-lmplz` made")
-    parser.add_argument("--memory", type=_memory, default="256M", help="lmplz's memory for sorting (default: 256M)")
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the model (model.arpa)")
+    _add_estimation(parser)
 
     parser = add_command(
         subparsers,
@@ -57,6 +52,50 @@ def register(subparsers: Any) -> None:
     add_tokens(parser)
     parser.add_argument(
         "--model-file", type=Path, required=True, metavar="FILE", help="what `estimate-kneser-ney` made"
+    )
+    add_scores(parser)
+
+    parser = add_command(
+        subparsers,
+        "learn-classes",
+        _learn_classes,
+        "learn word classes",
+        "Assign the words to classes by the exchange algorithm, on the bigrams of train. --output holds the class of "
+        "every word (TSV), the .json beside it the log-likelihood of train after each pass.",
+        "nplm2003 learn-classes --tokens results/brown/top16383/tokens --classes 500 --output my-classes/classes.tsv",
+    )
+    add_tokens(parser)
+    parser.add_argument("--classes", type=positive, required=True, metavar="C", help="number of classes, at least 2")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the table (classes.tsv)")
+
+    parser = add_command(
+        subparsers,
+        "estimate-class-based",
+        _estimate_class_based,
+        "estimate a class-based n-gram",
+        "Estimate a modified Kneser-Ney n-gram on the classes of the words of train. --output holds the model in the "
+        "ARPA format, its words being class ids; the .json beside it the discounts and the classes.",
+        "nplm2003 estimate-class-based --tokens results/brown/top16383/tokens --classes my-classes/classes.tsv \\\n"
+        "      --order 3 --lmplz data/tools/lmplz --output my-classes-3/model.arpa",
+    )
+    add_tokens(parser)
+    _add_classes(parser)
+    _add_estimation(parser)
+
+    parser = add_command(
+        subparsers,
+        "score-class-based",
+        _score_class_based,
+        "score every token with a class-based n-gram",
+        "Write the natural-log probability of every token of train, valid and test under a class-based n-gram: of its "
+        "class after the classes before it, and of the word within its class.",
+        "nplm2003 score-class-based --tokens results/brown/top16383/tokens --classes my-classes/classes.tsv \\\n"
+        "      --model-file my-classes-3/model.arpa --model my-classes-3 --output my-classes-3/scores",
+    )
+    add_tokens(parser)
+    _add_classes(parser)
+    parser.add_argument(
+        "--model-file", type=Path, required=True, metavar="FILE", help="what `estimate-class-based` made"
     )
     add_scores(parser)
 
@@ -87,6 +126,20 @@ def register(subparsers: Any) -> None:
     add_scores(parser)
 
 
+def _add_estimation(parser: argparse.ArgumentParser) -> None:
+    """The options of lmplz, and where its model goes."""
+    parser.add_argument(
+        "--order", type=int, required=True, metavar="N", help="n: N - 1 words of context, N from 2 to 6"
+    )
+    parser.add_argument("--lmplz", type=Path, required=True, metavar="FILE", help="what `build-lmplz` made")
+    parser.add_argument("--memory", type=_memory, default="256M", help="lmplz's memory for sorting (default: 256M)")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the model (model.arpa)")
+
+
+def _add_classes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--classes", type=Path, required=True, metavar="FILE", help="what `learn-classes` made")
+
+
 def _memory(text: str) -> str:
     if not re.fullmatch(r"[1-9][0-9]*[KMG]", text):
         raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory: give a number and K, M or G, such as 256M")
@@ -115,6 +168,46 @@ def _score_kneser_ney(options: argparse.Namespace) -> None:
     store = TokenStore(options.tokens)
     description = _read_description(description_path(options.model_file), store, "estimate-kneser-ney")
     model = KneserNey(options.model_file, store)
+    _write(options, store, {split: model.score(split) for split in SPLITS}, description)
+
+
+def _learn_classes(options: argparse.Namespace) -> None:
+    from nplm2003.ngram.classes import write_classes
+    from nplm2003.vocabulary import TokenStore
+
+    write_classes(TokenStore(options.tokens), options.classes, options.output)
+
+
+def _estimate_class_based(options: argparse.Namespace) -> None:
+    from nplm2003.ngram.class_based import ClassStream
+    from nplm2003.ngram.classes import read_classes
+    from nplm2003.ngram.kneser_ney import check_order, estimate
+    from nplm2003.vocabulary import TokenStore
+
+    check_order(options.order)
+    store = TokenStore(options.tokens)
+    class_of, classes = read_classes(options.classes, store)
+    stream = ClassStream(store, class_of)
+    more = {"classes": classes["classes"], "classes_fingerprint": classes["fingerprint"]}
+    estimate(stream, options.order, options.lmplz, options.output, options.memory, more)
+
+
+def _score_class_based(options: argparse.Namespace) -> None:
+    from nplm2003.ngram.class_based import ClassBased
+    from nplm2003.ngram.classes import read_classes
+    from nplm2003.ngram.kneser_ney import description_path
+    from nplm2003.scoring import SPLITS
+    from nplm2003.vocabulary import TokenStore
+
+    store = TokenStore(options.tokens)
+    class_of, classes = read_classes(options.classes, store)
+    description = _read_description(description_path(options.model_file), store, "estimate-class-based")
+    if description.get("classes_fingerprint") != classes["fingerprint"]:
+        raise UserError(
+            f"{options.model_file} was not estimated on the classes of {options.classes}: run `nplm2003 "
+            "estimate-class-based` on these"
+        )
+    model = ClassBased(options.model_file, store, class_of)
     _write(options, store, {split: model.score(split) for split in SPLITS}, description)
 
 

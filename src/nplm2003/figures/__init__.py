@@ -20,6 +20,7 @@ FIGURES = {
     "rows-against-paper": ("comparisons", "draw_rows_against_paper"),
     "learning-curves": ("training", "draw_learning_curves"),
     "order": ("comparisons", "draw_order"),
+    "classes": ("comparisons", "draw_classes"),
     "mixture-weight": ("mixtures", "draw_mixture_weight"),
     "word-frequency": ("words", "draw_word_frequency"),
     "word-features": ("words", "draw_word_features"),

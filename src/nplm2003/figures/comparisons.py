@@ -1,4 +1,4 @@
-"""Perplexities beside the published ones: by row, by order, by vocabulary policy."""
+"""Perplexities beside the published ones: by row, by order, by number of word classes, by vocabulary policy."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from nplm2003.figures.style import BLUE, INK, VERMILION, WIDTH, look
-from nplm2003.outcomes import NGRAM_KINDS, Outcomes, Row
+from nplm2003.figures.style import BLUE, GREY, INK, VERMILION, WIDTH, blank, look
+from nplm2003.outcomes import NGRAM_KINDS, WORD_NGRAMS, Outcomes, Row
 from nplm2003.study import find_row
 
 PANELS = (("valid", "validation"), ("test", "test"))
+AS_PUBLISHED: dict[str, Any] = {"mfc": "white", "linestyle": "--", "linewidth": 1}
 
 
 def _group(row: Row) -> str:
@@ -74,37 +76,36 @@ def network_label(row: Mapping[str, Any], varied: str) -> str:
     return ", ".join(["network", *shape, direct, *fixed, row["preset"]])
 
 
+def ngram_label(row: Mapping[str, Any]) -> str:
+    """What n-grams that differ in their order share."""
+    if row["kind"] == "class-based":
+        return f"{row['classes']} word classes"
+    return {"interpolated": "interpolated trigram", "kneser-ney": "Kneser-Ney"}[row["kind"]]
+
+
 def _orders(outcomes: Outcomes) -> dict[str, list[Row]]:
     """Rows that differ in their order only, under the label of what they share."""
     families: dict[str, list[Row]] = defaultdict(list)
     for row in outcomes.rows(*NGRAM_KINDS, "network"):
-        if row.kind == "network":
-            label = network_label(row.settings, varied="order")
-        else:
-            label = {"interpolated": "interpolated trigram", "kneser-ney": "Kneser-Ney"}[row.kind]
+        network = row.kind == "network"
+        label = network_label(row.settings, varied="order") if network else ngram_label(row.settings)
         families[label].append(row)
-    # One network alone says nothing of the order; an n-gram alone is what the networks are compared with.
+    # One row alone says nothing of the order; a word n-gram alone is what the networks are compared with.
     return {
         label: sorted(rows, key=lambda row: row.settings["order"])
         for label, rows in families.items()
-        if rows[0].kind != "network" or len({row.settings["order"] for row in rows}) > 1
+        if rows[0].kind in WORD_NGRAMS or len({row.settings["order"] for row in rows}) > 1
     }
 
 
 def draw_order(outcomes: Outcomes) -> Figure:
     """Perplexity against the order n: n-grams, and networks that differ in n only, with the published values dashed."""
     families = _orders(outcomes)
-    published: dict[str, Any] = {"mfc": "white", "linestyle": "--", "linewidth": 1}
     figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 3.7), sharey=True)
     for axes, (split, title) in zip(panels, PANELS, strict=True):
         for index, rows in enumerate(families.values()):
             colour, marker = look(index)
-            orders = [row.settings["order"] for row in rows]
-            axes.plot(orders, [row.perplexity(split) for row in rows], marker=marker, color=colour)
-            values = [row.published_perplexity(split) for row in rows]
-            known = [(order, value) for order, value in zip(orders, values, strict=True) if value is not None]
-            if known:
-                axes.plot(*zip(*known, strict=True), marker=marker, color=colour, **published)
+            _draw_line(axes, rows, "order", split, colour, marker)
         axes.set_title(title)
         axes.set_xlabel("order n (predicted word included)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -114,8 +115,55 @@ def draw_order(outcomes: Outcomes) -> Figure:
         Line2D([], [], color=look(index)[0], marker=look(index)[1], label=label) for index, label in enumerate(families)
     ]
     if outcomes.published:
-        handles.append(Line2D([], [], marker="o", color=INK, **published, label=outcomes.published_label))
+        handles.append(Line2D([], [], marker="o", color=INK, **AS_PUBLISHED, label=outcomes.published_label))
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return figure
+
+
+def _draw_line(axes: Axes, rows: list[Row], setting: str, split: str, colour: str, marker: str) -> None:
+    """Perplexity of `rows` against one of their settings; dashed, the published values of the same rows."""
+    places = [row.settings[setting] for row in rows]
+    axes.plot(places, [row.perplexity(split) for row in rows], marker=marker, color=colour)
+    values = [row.published_perplexity(split) for row in rows]
+    known = [(place, value) for place, value in zip(places, values, strict=True) if value is not None]
+    if known:
+        axes.plot(*zip(*known, strict=True), marker=marker, color=colour, **AS_PUBLISHED)
+
+
+def draw_classes(outcomes: Outcomes) -> Figure:
+    """Perplexity against the number of word classes, a line for each order, with the published values dashed.
+
+    The dotted line is the word n-gram that is best on validation.
+    """
+    orders: dict[int, list[Row]] = defaultdict(list)
+    for row in sorted(outcomes.rows("class-based"), key=lambda row: row.settings["classes"]):
+        orders[row.settings["order"]].append(row)
+    if not orders:
+        return blank("This study has no class-based n-gram.")
+    words = outcomes.best(*WORD_NGRAMS)
+    figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 3.5), sharey=True)
+    for axes, (split, title) in zip(panels, PANELS, strict=True):
+        for index, order in enumerate(sorted(orders)):
+            _draw_line(axes, orders[order], "classes", split, *look(index))
+        if words is not None:
+            axes.axhline(words.perplexity(split), color=GREY, linestyle=":")
+        axes.set_title(title)
+        axes.set_xlabel("number of classes")
+        axes.set_xscale("log")
+        ticks = sorted({row.settings["classes"] for rows in orders.values() for row in rows})
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.minorticks_off()
+        axes.margins(x=0.12, y=0.12)
+    panels[0].set_ylabel("perplexity")
+    handles = [
+        Line2D([], [], color=look(index)[0], marker=look(index)[1], label=f"classes, n = {order}")
+        for index, order in enumerate(sorted(orders))
+    ]
+    if words is not None:
+        handles.append(Line2D([], [], color=GREY, linestyle=":", label=words.model))
+    if outcomes.published:
+        handles.append(Line2D([], [], marker="o", color=INK, **AS_PUBLISHED, label=outcomes.published_label))
+    figure.legend(handles=handles, loc="outside lower center", ncols=5)
     return figure
 
 

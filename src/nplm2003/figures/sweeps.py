@@ -9,12 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from nplm2003.figures.comparisons import PANELS, network_label
+from nplm2003.figures.comparisons import PANELS, network_label, ngram_label
 from nplm2003.figures.style import WIDTH, blank, look
 from nplm2003.outcomes import Outcomes
 from nplm2003.sweeps import Point, sweep_points
-
-NGRAM_LABELS = {"interpolated": "interpolated trigram", "kneser-ney": "Kneser-Ney"}
 
 
 def _label(point: Point) -> str:
@@ -24,7 +22,7 @@ def _label(point: Point) -> str:
         return row["model"]
     if row["kind"] == "network":
         return network_label(row, varied=point.sweep)
-    return NGRAM_LABELS[row["kind"]] if point.sweep == "order" else row["model"]
+    return ngram_label(row) if point.sweep == "order" else row["model"]
 
 
 def _curves(outcomes: Outcomes, sweep: str) -> dict[str, list[Point]]:

@@ -24,10 +24,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -35,7 +36,6 @@ from nplm2003.errors import UserError
 from nplm2003.files import whole, write_json
 from nplm2003.ngram.lmplz import last_line
 from nplm2003.provenance import provenance
-from nplm2003.vocabulary import TokenStore
 
 ORDERS = range(2, 7)
 # lmplz's own fallback discounts, for n-grams with adjusted count 1, 2, and 3 or more.
@@ -49,12 +49,41 @@ _NO_DISCOUNTS = re.compile(r"\d+-grams with adjusted count [^;\n]*|\d+-gram disc
 _SUBSTITUTED = re.compile(r"^Substituting fallback discounts for order (\d+)", re.MULTILINE)
 
 
-def estimate(store: TokenStore, order: int, lmplz: Path, output: Path, memory: str = "256M") -> dict[str, Any]:
+class IdStream(Protocol):
+    """A stream of symbol ids, 0 to `size` - 1, cut in three splits: the words of a token store, or their classes."""
+
+    @property
+    def size(self) -> int:
+        """The number of symbols."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the token store."""
+
+    @property
+    def train_counts(self) -> np.ndarray:
+        """How often each symbol occurs in train: int64, shape (size,)."""
+
+    def __getitem__(self, split: str) -> np.ndarray:
+        """The ids of `split`: shape (tokens,)."""
+
+    def history(self, split: str, length: int) -> np.ndarray:
+        """The up to `length` ids that stand before `split` in the stream."""
+
+
+def estimate(
+    store: IdStream,
+    order: int,
+    lmplz: Path,
+    output: Path,
+    memory: str = "256M",
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
     """Estimate the model of `order` on train: an ARPA file at `output`, and beside it a .json that describes it.
 
     `memory` is lmplz's sorting memory, a number and a unit (K, M, G). Where the discounts of an order cannot be
     computed (Chen and Goodman's formula needs n-grams seen 1, 2, 3 and 4 times), that order takes
-    `FALLBACK_DISCOUNTS`, and the description says so. Returns the description.
+    `FALLBACK_DISCOUNTS`, and the description says so. `more` goes into the description too. Returns the description.
     """
     check_order(order)
     train = store["train"]
@@ -79,6 +108,7 @@ def estimate(store: TokenStore, order: int, lmplz: Path, output: Path, memory: s
             "format": 1,
             "order": order,
             "vocabulary": store.fingerprint,
+            **more,
             "vocab_pad": vocab_pad,
             "discounts": {int(n): [float(d) for d in amounts] for n, *amounts in _STATISTICS.findall(log)},
             "fallback": fallback[0] in options,
@@ -147,9 +177,9 @@ def natural(log10: np.ndarray) -> np.ndarray:
 
 
 class KneserNey:
-    """A model that `estimate` wrote, for the vocabulary and train of `store`."""
+    """A model that `estimate` wrote, for the symbols and train of `store`."""
 
-    def __init__(self, path: Path, store: TokenStore) -> None:
+    def __init__(self, path: Path, store: IdStream) -> None:
         import kenlm
 
         config = kenlm.Config()
@@ -158,7 +188,7 @@ class KneserNey:
         try:
             self._model = kenlm.Model(str(path), config)
         except OSError as error:
-            raise UserError(f"{path} is no KenLM model: write it with `nplm2003 estimate-kneser-ney`") from error
+            raise UserError(f"{path} is no KenLM model: estimate it again") from error
         self.order: int = self._model.order
         self.store = store
         self._words = _id_words(store.size)
