@@ -155,8 +155,8 @@ def network_rows() -> list[dict[str, Any]]:
         ]
 
 
-@pytest.mark.parametrize("row", network_rows(), ids=lambda row: row["model"])
-def test_parameters_of_every_row(row: dict[str, Any]) -> None:
+@pytest.mark.parametrize("row", [row for row in network_rows() if row["published"]], ids=lambda row: row["model"])
+def test_parameters_of_every_published_row(row: dict[str, Any]) -> None:
     assert count_parameters(16_383, *row["shape"]) == PARAMETERS[row["published"]]
     with torch.device("meta"):  # shapes without memory
         model = NeuralLanguageModel(16_383, *row["shape"])
@@ -164,7 +164,7 @@ def test_parameters_of_every_row(row: dict[str, Any]) -> None:
 
 
 def test_all_published_networks_have_a_row() -> None:
-    assert {row["published"] for row in network_rows()} == set(PARAMETERS)
+    assert {row["published"] for row in network_rows()} - {""} == set(PARAMETERS)
 
 
 @pytest.mark.parametrize("row", network_rows(), ids=lambda row: row["model"])
