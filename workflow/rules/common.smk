@@ -106,11 +106,11 @@ def runs(models=None):
 
 
 def sweep_folders(*kinds):
-    """Folders of the points of all sweeps, at the first seed; of the models of these kinds."""
+    """Folders of the points of all sweeps, at the first seed; of the models of these kinds where any are named."""
     return [
         f"{RESULTS}/{point['policy']}/{row['model']}/seed{row['seeds'][0]}"
         for point in STUDY["sweeps"]
-        if (row := find_row(STUDY, point["model"]))["kind"] in kinds
+        if (row := find_row(STUDY, point["model"])) and (not kinds or row["kind"] in kinds)
     ]
 
 

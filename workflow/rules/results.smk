@@ -8,7 +8,7 @@ POLICY_EVALUATIONS = [
 ]
 POLICY_STATISTICS = [f"{RESULTS}/{policy}/tokens/corpus.json" for policy in POLICIES]
 NETWORKS = runs(models_of("network"))
-SWEEP_EVALUATIONS = [f"{folder}/evaluation.json" for folder in sweep_folders("network", "interpolated", "kneser-ney")]
+SWEEP_EVALUATIONS = [f"{folder}/evaluation.json" for folder in sweep_folders()]
 SWEEP_TRAININGS = [f"{folder}/training.json" for folder in sweep_folders("network")]
 SWEEP_STATISTICS = [
     f"{RESULTS}/{policy}/tokens/corpus.json" for policy in dict.fromkeys(point["policy"] for point in STUDY["sweeps"])
