@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -123,3 +125,19 @@ def test_a_build_that_does_not_run_is_refused(tools: Path, tmp_path: Path) -> No
     with pytest.raises(UserError, match="does not run.*cannot open shared object file"):
         lmplz.provide_lmplz(tmp_path / "lmplz")
     assert not (tmp_path / "lmplz").exists()
+
+
+def test_an_archive_stays_in_its_folder(tmp_path: Path) -> None:
+    def archive(name: str, member: str) -> Path:
+        with tarfile.open(tmp_path / name, "w:gz") as stream:
+            entry = tarfile.TarInfo(member)
+            entry.size = 4
+            stream.addfile(entry, io.BytesIO(b"text"))
+        return tmp_path / name
+
+    (inside := tmp_path / "inside").mkdir()
+    lmplz._unpack(archive("good.tar.gz", "kenlm-1/CMakeLists.txt"), inside)
+    assert (inside / "kenlm-1" / "CMakeLists.txt").read_text() == "text"
+    with pytest.raises(UserError, match="would leave its folder"):
+        lmplz._unpack(archive("bad.tar.gz", "kenlm-1/../../escaped"), inside)
+    assert not (tmp_path / "escaped").exists()

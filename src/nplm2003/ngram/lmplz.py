@@ -104,8 +104,7 @@ def build(output: Path) -> None:
                 f"pip could not fetch the source archive of {REQUIREMENT} ({failure}): check pip's index or proxy "
                 f"settings, or put an lmplz on PATH; with conda: `conda install -c conda-forge kenlm`"
             )
-        with tarfile.open(next(folder.glob("kenlm-*.tar.gz"))) as archive:
-            archive.extractall(folder, filter="data")
+        _unpack(next(folder.glob("kenlm-*.tar.gz")), folder)
         source = next(path for path in folder.glob("kenlm-*") if path.is_dir())
         _drop_unused_boost(source / "CMakeLists.txt")
 
@@ -117,6 +116,19 @@ def build(output: Path) -> None:
         if (failure := _run(compile_, folder)) is not None:
             raise UserError(f"compiling lmplz failed ({failure}): the log has the compiler's messages; {INSTALL}")
         shutil.move(folder / "build" / "bin" / "lmplz", output)
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    """Unpack the files and folders of an archive into `folder`; one that would leave it is refused.
+
+    The filters of `tarfile` came with Python 3.11.4, and Debian 12 has 3.11.2.
+    """
+    with tarfile.open(path) as archive:
+        members = [member for member in archive if member.isfile() or member.isdir()]
+        for member in members:
+            if not (folder / member.name).resolve().is_relative_to(folder.resolve()):
+                raise UserError(f"{path.name} holds {member.name!r}, which would leave its folder: not unpacked")
+        archive.extractall(folder, members=members)
 
 
 def _compiler() -> str | None:
