@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from nplm2003.corpora import Corpus, Documents, Piece
-from nplm2003.corpora.news import Months, check_months, in_months, in_order, read_stories
+from nplm2003.corpora.news import Months, by_date, check_months, in_months, read_stories
 from nplm2003.corpora.sgml import Document, attribute, field, plain, scan
 from nplm2003.corpora.text import raw_lines
 from nplm2003.errors import UserError
@@ -98,12 +98,8 @@ def _texts(stories: Iterator[Document], documents: Documents) -> Iterator[tuple[
 def read_ap(folder: Path, files: Sequence[tuple[str, Path]], months: Months, documents: Documents) -> Iterator[Piece]:
     """Yield the pieces of every story of the months in `files` (see `find_files`), in order of dates."""
     documents.clear()
-
-    def late(dated: tuple[str, Document]) -> None:
-        documents.note("far out of date order, left where it stands", dated[1].where)
-
-    dated = in_order(_stories(files, months, documents), key=lambda each: each[0], late=late)
-    yield from read_stories(_texts((document for _, document in dated), documents), documents, folder)
+    stories = by_date(_stories(files, months, documents), documents)
+    yield from read_stories(_texts(stories, documents), documents, folder)
 
 
 def open_ap(folder: Path, months: Months) -> Corpus:

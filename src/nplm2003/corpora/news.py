@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from nplm2003.corpora import Documents, Mark, Passage, Piece, Tokenizer
+from nplm2003.corpora.sgml import Document
 from nplm2003.errors import UserError
 
 Months = tuple[str | None, str | None]  # the first and the last one, YYYY-MM; None: no limit
@@ -162,3 +163,13 @@ def in_order(
             yield leave(heapq.heappushpop(heap, entry))
     while heap:
         yield leave(heapq.heappop(heap))
+
+
+def by_date(dated: Iterable[tuple[str, Document]], documents: Documents) -> Iterator[Document]:
+    """Put documents, each behind its date in a form that sorts, in order of dates; one that comes far too late is noted
+    and left where it stands."""
+
+    def late(item: tuple[str, Document]) -> None:
+        documents.note("far out of date order, left where it stands", item[1].where)
+
+    return (document for _, document in in_order(dated, key=lambda item: item[0], late=late))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from nplm2003.corpora import Corpus, Documents, Piece
 from nplm2003.corpora.fetch import DATASETS, require_pinned
-from nplm2003.corpora.news import Months, check_months, in_months, in_order, read_stories
+from nplm2003.corpora.news import Months, by_date, check_months, in_months, read_stories
 from nplm2003.corpora.sgml import Document, attribute, field, plain, scan
 from nplm2003.errors import UserError
 
@@ -59,12 +59,8 @@ def _files(path: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
 def read_reuters(path: Path, months: Months, documents: Documents) -> Iterator[Piece]:
     """Yield the pieces of every story of these months in the archive at `path`, in order of their dates."""
     documents.clear()
-
-    def late(dated: tuple[str, Document]) -> None:
-        documents.note("far out of date order, left where it stands", dated[1].where)
-
-    dated = in_order(_dated(path, months, documents), key=lambda each: each[0], late=late)
-    yield from read_stories(_bodies((document for _, document in dated), documents), documents, path)
+    stories = by_date(_dated(path, months, documents), documents)
+    yield from read_stories(_bodies(stories, documents), documents, path)
 
 
 def _dated(path: Path, months: Months, documents: Documents) -> Iterator[tuple[str, Document]]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from nplm2003.figures.style import BLUE, GREY, INK, VERMILION, WIDTH, blank, look
+from nplm2003.figures.style import BLUE, GREY, INK, PUBLISHED, WIDTH, blank, look
 from nplm2003.outcomes import NGRAM_KINDS, WORD_NGRAMS, Outcomes, Row
 from nplm2003.study import find_row
 
@@ -48,7 +48,7 @@ def draw_rows_against_paper(outcomes: Outcomes) -> Figure:
             axes.plot(outcomes.uncertainty.interval(row.model, split), [place] * 2, color=BLUE, linewidth=1, zorder=1)
             axes.plot(ours, place, "o", color=BLUE, markersize=4.5, zorder=3)
             if published is not None:
-                axes.plot(published, place, "D", color=VERMILION, mfc="white", markersize=5, zorder=2)
+                axes.plot(published, place, **PUBLISHED, markersize=5, zorder=2)
         axes.set_title(title)
         axes.set_xlabel("perplexity")
         axes.tick_params(axis="y", length=0)
@@ -60,9 +60,7 @@ def draw_rows_against_paper(outcomes: Outcomes) -> Figure:
         )
     handles = [Line2D([], [], marker="o", markersize=4.5, color=BLUE, linewidth=1, label="this study, 95 % interval")]
     if outcomes.published:
-        handles.append(
-            Line2D([], [], marker="D", color=VERMILION, mfc="white", linestyle="", label=outcomes.published_label)
-        )
+        handles.append(Line2D([], [], **PUBLISHED, label=outcomes.published_label))
     figure.legend(handles=handles, loc="outside upper right", ncols=2)
     return figure
 

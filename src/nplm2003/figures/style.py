@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -18,6 +19,9 @@ BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "
 GREY, INK = "#8a8f98", "#222222"
 PALETTE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+# The published value of a row beside ours.
+PUBLISHED: dict[str, Any] = {"marker": "D", "color": VERMILION, "mfc": "white", "linestyle": ""}
 
 WIDTH = 7.2  # inches
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from nplm2003.claims import claim_records
-from nplm2003.figures.style import BLUE, GREY, INK, VERMILION, WIDTH, blank
+from nplm2003.figures.style import BLUE, GREY, INK, PUBLISHED, WIDTH, blank
 from nplm2003.outcomes import Outcomes
 
 
@@ -21,7 +21,7 @@ def draw_claims(outcomes: Outcomes) -> Figure:
         axes.plot([claim["low_percent"], claim["high_percent"]], [place] * 2, "|-", color=BLUE, mew=1.6, zorder=2)
         axes.plot(claim["change_percent"], place, "o", color=BLUE, markersize=4, zorder=3)
         if claim["published_percent"] is not None:
-            axes.plot(claim["published_percent"], place, "D", color=VERMILION, mfc="white", markersize=5, zorder=1)
+            axes.plot(claim["published_percent"], place, **PUBLISHED, markersize=5, zorder=1)
         axes.text(
             1.01, place, claim["verdict"], transform=axes.get_yaxis_transform(), va="center", fontsize=8, color=INK
         )
@@ -33,8 +33,6 @@ def draw_claims(outcomes: Outcomes) -> Figure:
     axes.set_xlabel("change of the test perplexity, %")
     handles = [Line2D([], [], marker="o", markersize=4, color=BLUE, label="this study, 95 % interval")]
     if any(claim["published_percent"] is not None for claim in claims):
-        handles.append(
-            Line2D([], [], marker="D", color=VERMILION, mfc="white", linestyle="", label=outcomes.published_label)
-        )
+        handles.append(Line2D([], [], **PUBLISHED, label=outcomes.published_label))
     figure.legend(handles=handles, loc="outside upper right", ncols=2)
     return figure

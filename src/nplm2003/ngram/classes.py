@@ -119,16 +119,15 @@ class Clustering:
 
     def improve(self, word: int) -> bool:
         """Put `word` into the class where the criterion is highest; whether that moved it."""
-        own = int(self.class_of[word])
+        gains = self.gains(word)
+        best = int(gains.argmax())
+        if gains[best] <= LEAST_GAIN:
+            return False
         after, before = self._beside(word)
-        self._add(word, own, after, before, -1)
-        terms = self._terms(word, after, before)
-        best = int(terms.argmax())
-        moved = bool(terms[best] > terms[own] + LEAST_GAIN)
-        new = best if moved else own
-        self._add(word, new, after, before, 1)
-        self.class_of[word] = new
-        return moved
+        self._add(word, int(self.class_of[word]), after, before, -1)
+        self._add(word, best, after, before, 1)
+        self.class_of[word] = best
+        return True
 
     def _beside(self, word: int) -> tuple[_Beside, _Beside]:
         """The classes that follow `word`, and those that it follows."""
