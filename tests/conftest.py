@@ -76,6 +76,8 @@ def make_preset() -> Callable[..., Preset]:
     def make(**changes: Any) -> Preset:
         values = {
             "objective": "softmax",
+            "noise_words": 0,
+            "noise_power": 0.0,
             "batch": 32,
             "reduction": "sum",
             "rate": 1e-3,

@@ -194,8 +194,10 @@ DEPARTURES = (
     Departure(
         13,
         "different",
-        "Another objective",
-        "Training does not maximise the exact log-likelihood over the whole vocabulary; scores are still exact.",
+        "Sampled softmax",
+        "Training follows an estimate of the log-likelihood from a few noise words for each mini-batch, not the exact "
+        "one over the whole vocabulary (importance sampling, Bengio and Senecal 2003); weight decay, if any, is then "
+        "applied once for a stretch of updates. The choice of the epoch and all scores are still exact.",
         _preset(lambda preset: preset["objective"] != "softmax"),
     ),
     Departure(

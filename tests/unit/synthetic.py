@@ -30,6 +30,8 @@ WORDS = ("the", "a", "cat", "dog", "bedroom", "room", "walking", "running", "is"
 
 MODERN: dict[str, Any] = {
     "objective": "softmax",
+    "noise_words": 0,
+    "noise_power": 0.0,
     "batch": 128,
     "reduction": "mean",
     "rate": 1.0,
@@ -45,6 +47,8 @@ MODERN: dict[str, Any] = {
 }
 PAPER: dict[str, Any] = {
     "objective": "softmax",
+    "noise_words": 0,
+    "noise_power": 0.0,
     "batch": 64,
     "reduction": "sum",
     "rate": 1e-3,

@@ -171,6 +171,37 @@ def test_summed_updates_of_32_equal_updates_of_1(
     assert valid(32, "mean") > 1.1 * one
 
 
+def test_weight_decay_of_sparse_updates_is_that_of_the_stretch(
+    tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset
+) -> None:
+    # 2,000 examples in batches of 50: one stretch of 40 updates. Features in rows that no example and no noise word
+    # touches would be multiplied by 1 - rate x decay 40 times; here once, by 1 - 40 x rate x decay.
+    start = weights_of(_sampled(tiny_store, tmp_path / "start", make_preset, rate=0.0))
+    end = weights_of(_sampled(tiny_store, tmp_path / "end", make_preset, rate=1e-9, weight_decay=1e6))
+    for name, value in start.items():
+        factor = 1.0 if name in ("b", "d") else 1 - 40 * 1e-3
+        torch.testing.assert_close(end[name], value * factor, rtol=1e-5, atol=1e-6)
+
+
+def _sampled(store: TokenStore, folder: Path, make_preset: MakePreset, **changes: Any) -> Path:
+    run(store, folder, make_preset(**SAMPLED, batch=50, reduction="mean", rate_decay=0.0, **changes))
+    return folder
+
+
+def test_sampled_training_comes_close_to_exact_training(
+    tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset
+) -> None:
+    common = {"epochs_direct": 4, "reduction": "mean", "rate": 1.0, "schedule": "cosine", "bias_start": "unigram"}
+    many = {**SAMPLED, "noise_words": 100}
+    valid = {
+        name: run(tiny_store, tmp_path / name, make_preset(**common, **objective))["valid_perplexity"]
+        for name, objective in (("exact", {}), ("sampled", many))
+    }
+    unigram = run(tiny_store, tmp_path / "start", make_preset(rate=0.0, bias_start="unigram"))["valid_perplexity"]
+    assert valid["exact"] < 0.8 * unigram  # or the next line would say nothing
+    assert valid["sampled"] == pytest.approx(valid["exact"], rel=0.02)
+
+
 # --- starts and seeds ------------------------------------------------------------------------------------------------
 
 
@@ -245,14 +276,14 @@ class Killed(BaseException):
 
 def kill_in(monkeypatch: pytest.MonkeyPatch, epoch: int) -> None:
     """Make the training die in the middle of `epoch` (from 0)."""
-    step = training.Trainer.training_step
+    gradient = training.Trainer._gradient
 
-    def dying(self: training.Trainer, batch: Any, index: int) -> Tensor:
-        if (self.current_epoch, index) == (epoch, 5):
+    def dying(self: training.Trainer, *arguments: Any) -> None:
+        if self.current_epoch == epoch and self.train_tokens > 150:
             raise Killed
-        return step(self, batch, index)
+        gradient(self, *arguments)
 
-    monkeypatch.setattr(training.Trainer, "training_step", dying)
+    monkeypatch.setattr(training.Trainer, "_gradient", dying)
 
 
 def full_disk(*arguments: Any) -> None:
@@ -271,15 +302,20 @@ LONG: dict[str, Any] = {
 }
 
 
+SAMPLED: dict[str, Any] = {"objective": "sampled-softmax", "noise_words": 7, "noise_power": 0.75}
+
+
+@pytest.mark.parametrize("objective", [{}, SAMPLED])
 @pytest.mark.parametrize("epoch", [0, 1, 2])
 def test_a_killed_training_goes_on_as_if_it_had_not_been(
     tiny_store: TokenStore,
     tmp_path: Path,
     make_preset: MakePreset,
     capsys: pytest.CaptureFixture[str],
+    objective: dict[str, Any],
     epoch: int,
 ) -> None:
-    preset = make_preset(**LONG)
+    preset = make_preset(**LONG, **objective)
     run(tiny_store, tmp_path / "unbroken", preset)
     with pytest.MonkeyPatch.context() as monkeypatch, pytest.raises(Killed):
         kill_in(monkeypatch, epoch)

@@ -11,6 +11,9 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from nplm2003.vocabulary import MERGED_ID, TokenStore
 
+STRETCH = 64  # mini-batches that the training loader hands out at a time
+Stretch = list[tuple[Tensor, Tensor]]  # contexts (B, n-1) and targets (B,) of each
+
 
 class Windows(Dataset[tuple[Tensor, Tensor]]):
     """Every token of one split with the n - 1 tokens before it.
@@ -35,6 +38,17 @@ class Windows(Dataset[tuple[Tensor, Tensor]]):
         contexts = self.stream[positions[:, None] + self.back]
         targets = self.stream[positions + (self.order - 1)]
         return torch.from_numpy(contexts.astype(np.int64)), torch.from_numpy(targets.astype(np.int64))
+
+
+class Stretches(Dataset[Stretch]):
+    """Windows indexed by the positions of up to STRETCH mini-batches of `batch` examples at a time."""
+
+    def __init__(self, windows: Windows, batch: int) -> None:
+        self.windows, self.batch = windows, batch
+
+    def __getitem__(self, positions: np.ndarray) -> Stretch:
+        contexts, targets = self.windows[positions]
+        return list(zip(contexts.split(self.batch), targets.split(self.batch), strict=True))
 
 
 class EpochOrder(Sampler[np.ndarray]):
@@ -65,9 +79,11 @@ def in_order(length: int, batch: int) -> Iterator[np.ndarray]:
         yield np.arange(start, min(start + batch, length))
 
 
-def training_loader(windows: Windows, batch: int, seed: int) -> DataLoader[tuple[Tensor, Tensor]]:
+def training_loader(windows: Windows, batch: int, seed: int) -> DataLoader[Stretch]:
     """The loader of the training split: no worker processes, since indexing an array is cheaper than copying one."""
-    return DataLoader(windows, batch_size=None, sampler=EpochOrder(len(windows), batch, seed))
+    return DataLoader(
+        Stretches(windows, batch), batch_size=None, sampler=EpochOrder(len(windows), batch * STRETCH, seed)
+    )
 
 
 def stream_loader(windows: Windows, batch: int) -> DataLoader[tuple[Tensor, Tensor]]:

@@ -32,6 +32,15 @@ def count_parameters(vocabulary: int, order: int, hidden: int, features: int, di
     return total if direct else total - vocabulary * (n - 1) * m
 
 
+def logits(x: Tensor, a: Tensor | None, W: Tensor | None, U: Tensor | None, b: Tensor) -> Tensor:
+    """y = b + W x + U a, shape (B, |V|), in the memory order of its transpose: the product fills that faster."""
+    y = b.unsqueeze(1)
+    for weight, factor in ((W, x), (U, a)):
+        if weight is not None and factor is not None:
+            y = torch.addmm(y, weight, factor.T) if y.shape[1] == 1 else y.addmm_(weight, factor.T)
+    return y.T
+
+
 class NeuralLanguageModel(nn.Module):
     """y = b + W x + U tanh(d + H x), with W only if `direct` and H, d, U only if `hidden` > 0.
 
@@ -80,9 +89,13 @@ class NeuralLanguageModel(nn.Module):
         if self.d is not None:
             nn.init.zeros_(self.d)
 
-    def window(self, contexts: Tensor) -> Tensor:
-        """x, shape (B, (n-1) m), of `contexts`, word ids of shape (B, n-1) with the most recent word first."""
-        return nn.functional.embedding(contexts, self.C).flatten(start_dim=1)  # (B, n-1, m) -> (B, (n-1) m)
+    def window(self, contexts: Tensor, sparse: bool = False) -> Tensor:
+        """x, shape (B, (n-1) m), of `contexts`, word ids of shape (B, n-1) with the most recent word first.
+
+        `sparse`: its gradient by C is a sparse tensor, of the rows in use alone.
+        """
+        rows = nn.functional.embedding(contexts, self.C, sparse=sparse)  # (B, n-1, m)
+        return rows.flatten(start_dim=1)
 
     def activation(self, x: Tensor) -> Tensor | None:
         """a = tanh(d + H x), shape (B, h); None when h = 0."""
@@ -92,8 +105,7 @@ class NeuralLanguageModel(nn.Module):
 
     def logits(self, x: Tensor, a: Tensor | None) -> Tensor:
         """y = b + W x + U a, shape (B, |V|)."""
-        y = self.b if self.W is None else nn.functional.linear(x, self.W, self.b)
-        return y if a is None or self.U is None else torch.addmm(y, a, self.U.T)
+        return logits(x, a, self.W, self.U, self.b)
 
     def forward(self, contexts: Tensor) -> Tensor:
         """log P(w | context) for every word w: shape (B, |V|) for `contexts` of shape (B, n-1)."""

@@ -9,21 +9,22 @@ from typing import Any
 from nplm2003.errors import UserError
 
 CHOICES = {
-    "objective": ("softmax",),
+    "objective": ("softmax", "sampled-softmax"),
     "reduction": ("sum", "mean"),
     "schedule": ("hyperbolic", "cosine"),
     "bias_start": ("zero", "unigram"),
     "matmul": ("highest", "medium"),
 }
 COUNTS = ("batch", "epochs_direct", "epochs_without_direct", "patience")  # whole numbers from 1
-AMOUNTS = ("rate", "rate_decay", "weight_decay", "dropout")  # numbers from 0
+AMOUNTS = ("noise_power", "rate", "rate_decay", "weight_decay", "dropout")  # numbers from 0
 
 
 @dataclass(frozen=True)
 class Preset:
     """How a network is trained.
 
-    - `objective`: the cost, a name in `nplm2003.neural.objectives.OBJECTIVES`.
+    - `objective`: the cost. "softmax" is exact; "sampled-softmax" estimates it from `noise_words` words, drawn anew for
+      every batch in proportion to (count in train + 1)^`noise_power` (`nplm2003.neural.objectives`).
     - `batch`: examples per update (the paper's K); `reduction`: their gradients are summed ("sum": K of the paper's
       updates at once) or averaged ("mean").
     - `rate`, `schedule`: the learning rate and how it falls. "hyperbolic" is the paper's eps_0 / (1 + rate_decay t),
@@ -39,6 +40,8 @@ class Preset:
     """
 
     objective: str
+    noise_words: int
+    noise_power: float
     batch: int
     reduction: str
     rate: float
@@ -61,12 +64,21 @@ class Preset:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise UserError(f"{name} is {value!r}; it is a whole number of at least 1")
+        words = self.noise_words
+        if not isinstance(words, int) or words < 0 or (words > 0) != self.sampled:
+            wanted = "a whole number of at least 1" if self.sampled else "0"
+            raise UserError(f"noise_words is {words!r}; with the objective {self.objective} it is {wanted}")
         for name in AMOUNTS:
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise UserError(f"{name} is {value!r}; it is a number of at least 0")
         if self.dropout >= 1:
             raise UserError(f"dropout is {self.dropout!r}; it is a share below 1")
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the cost is an estimate from noise words, its gradients those of a few rows."""
+        return self.objective != "softmax"
 
     def epochs(self, direct: bool) -> int:
         """The most epochs a network trains."""

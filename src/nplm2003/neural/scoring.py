@@ -42,12 +42,13 @@ def settle(threads: int) -> None:
 def log_probabilities(model: NeuralLanguageModel, contexts: Tensor, targets: Tensor) -> Tensor:
     """log P(target | context), shape (B,), of `contexts` (B, n-1) and `targets` (B,): exact, whatever the objective."""
     x = model.window(contexts)
-    y = model.logits(x, model.activation(x))
+    a = model.activation(x)
+    y = model.logits(x, a)
     y_target = y.gather(1, targets.unsqueeze(1)).squeeze(1)
-    y_max = y.amax(dim=1, keepdim=True)
-    # log sum exp in place: torch.logsumexp makes two more (B, |V|) blocks.
-    log_Z = y.sub_(y_max).exp_().sum(dim=1).log() + y_max.squeeze(1)
-    return y_target - log_Z
+    Z = y.exp_().sum(dim=1)  # in place: torch.logsumexp makes two more (B, |V|) blocks
+    if torch.isfinite(Z).all() and Z.all():
+        return y_target - Z.log()
+    return y_target - model.logits(x, a).logsumexp(dim=1)  # logits too large or too small for their exponentials
 
 
 def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:

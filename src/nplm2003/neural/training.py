@@ -18,14 +18,15 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint, TQDMProgressBar
+from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor
 
 from nplm2003.errors import UserError
 from nplm2003.files import read_json, whole, write_array, write_json, write_text
 from nplm2003.neural.cooccurrence import svd_features
-from nplm2003.neural.data import Windows, stream_loader, training_loader
+from nplm2003.neural.data import Stretch, Windows, stream_loader, training_loader
 from nplm2003.neural.model import NeuralLanguageModel, count_parameters
-from nplm2003.neural.objectives import OBJECTIVES
+from nplm2003.neural.objectives import Objective, make_objective
 from nplm2003.neural.preset import Preset
 from nplm2003.neural.scoring import SCORING_BATCH, SHAPE, log_probabilities, settle
 from nplm2003.vocabulary import TokenStore
@@ -41,13 +42,14 @@ def start_bias(store: TokenStore) -> Tensor:
 
 
 class Trainer(pl.LightningModule):
-    """One network and one preset. `total` is the number of examples that all its epochs would hold."""
+    """One network, one preset and its objective. `total` is the number of examples that all its epochs would hold."""
 
-    def __init__(self, model: NeuralLanguageModel, preset: Preset, seed: int, total: int) -> None:
+    def __init__(self, model: NeuralLanguageModel, preset: Preset, objective: Objective, seed: int, total: int) -> None:
         super().__init__()
-        self.model, self.preset, self.seed, self.total = model, preset, seed, total
-        self.objective = OBJECTIVES[preset.objective]
+        self.automatic_optimization = False  # one step of Lightning is a stretch of updates
+        self.model, self.preset, self.objective, self.seed, self.total = model, preset, objective, seed, total
         self.examples = 0
+        self.owed_decay = 0.0  # weight decay that sparse updates have left to do
         self.history: list[dict[str, Any]] = []
         self._start_epoch()
 
@@ -74,32 +76,52 @@ class Trainer(pl.LightningModule):
     def on_train_epoch_start(self) -> None:
         self._start_epoch()
 
-    def on_train_batch_start(self, batch: tuple[Tensor, Tensor], index: int) -> None:
-        # Dropout draws from this. It is seeded per epoch, and once the loader has started: that draws a number as well,
-        # before on_train_epoch_start in the first epoch of a run, after it in the others.
+    def training_step(self, batch: Stretch, index: int) -> None:
+        """One stretch of updates, one for each mini-batch. Lightning's own work per step would cost as much as one."""
         if index == 0:
+            # Dropout and noise draw from this. It is seeded per epoch, and once the loader has started: that draws a
+            # number as well, before on_train_epoch_start in the first epoch of a run, after it in the others.
             torch.manual_seed(int(np.random.SeedSequence((self.seed, self.current_epoch)).generate_state(1)[0]))
             if self.current_epoch > 0:
                 torch.empty((), dtype=torch.int64).random_()  # so that dropout is what it was in the published runs
+        counted = self.optimizers()  # Lightning's wrapper: its step counts as one of Lightning's, for checkpoints
+        assert isinstance(counted, LightningOptimizer)
+        optimizer = counted.optimizer
+        for contexts, targets in batch[:-1]:
+            self._gradient(optimizer, contexts, targets)
+            optimizer.step()
+        self._gradient(optimizer, *batch[-1])
+        counted.step()
+        if self.owed_decay:
+            # Sparse updates touch few rows, weight decay all of them: it is done for the whole stretch at once.
+            with torch.no_grad():
+                for group in optimizer.param_groups:
+                    for parameter in group["params"] if group["decay"] else ():
+                        parameter.mul_(1 - self.owed_decay)
+            self.owed_decay = 0.0
 
-    def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
-        """Cost of one batch, with the learning rate and weight decay set for the update that follows."""
-        contexts, targets = batch
-        size = len(targets)
-        for group in self.optimizers().param_groups:  # type: ignore[union-attr]
-            group["lr"] = self.preset.rate_at(self.examples, self.total)
-            group["weight_decay"] = group["decay"] * (size if self.preset.reduction == "sum" else 1)
-        x = torch.dropout(self.model.window(contexts), self.preset.dropout, True)
+    def _gradient(self, optimizer: torch.optim.Optimizer, contexts: Tensor, targets: Tensor) -> None:
+        """Set gradients, rate and weight decay for the update on one mini-batch."""
+        size, preset = len(targets), self.preset
+        rate = preset.rate_at(self.examples, self.total)
+        decay = 1.0 if preset.reduction == "mean" else float(size)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+            group["weight_decay"] = 0.0 if preset.sampled else group["decay"] * decay
+        if preset.sampled:
+            self.owed_decay += rate * decay * preset.weight_decay
+        x = torch.dropout(self.model.window(contexts, sparse=preset.sampled), preset.dropout, True)
         a = self.model.activation(x)
         if a is not None:
-            a = torch.dropout(a, self.preset.dropout, True)
+            a = torch.dropout(a, preset.dropout, True)
         cost = self.objective(self.model, x, a, targets)
         nats = float(cost.detach())
         self._perplexity(nats, size)
         self.train_nats += nats
         self.train_tokens += size
         self.examples += size
-        return cost if self.preset.reduction == "sum" else cost / size
+        optimizer.zero_grad(set_to_none=True)
+        (cost if preset.reduction == "sum" else cost / size).backward()
 
     def _perplexity(self, nats: float, tokens: int) -> float:
         """exp(nats / tokens); UserError where that is no number, since the training has diverged."""
@@ -210,7 +232,8 @@ def train(
 
     windows = Windows(store, "train", order)
     epochs = preset.epochs(direct)
-    module = Trainer(model, preset, seed, total=epochs * len(windows))
+    objective = make_objective(preset, store.train_counts)
+    module = Trainer(model, preset, objective, seed, total=epochs * len(windows))
     settings = {
         "order": order,
         "hidden": hidden,
