@@ -106,6 +106,17 @@ def test_the_demo_overlay_resolves_to_the_same_rows(config: Config) -> None:
         assert differing <= {"epochs_direct", "epochs_without_direct", "batch", "rate"}
 
 
+def test_the_exact_study_is_that_of_brown_but_for_its_objective(config: Config) -> None:
+    brown, exact = resolve(config, ROOT), resolve(overlay(config, load("config/exact.yaml")), ROOT)
+    differing = {key for key in brown if brown[key] != exact[key]}
+    assert differing == {"name", "title", "presets", "rows", "sweeps", "sweep_rows", "cuts"}
+    assert [row["model"] for row in brown["rows"]] == [row["model"] for row in exact["rows"]]
+    ours, theirs = brown["presets"]["modern"], exact["presets"]["modern"]
+    changed = {key for key in ours if ours[key] != theirs[key]}
+    assert changed == {"objective", "noise_words", "noise_power", "matmul"}
+    assert {study["presets"]["paper"]["objective"] for study in (brown, exact)} == {"softmax"}
+
+
 def test_reuters_and_licensed_ap_have_the_same_rows(config: Config) -> None:
     on_reuters = overlay(config, load("config/reuters.yaml"))
     on_ap = overlay(on_reuters, load("config/ap.yaml"))
