@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,28 @@ def read_json(path: Path | str) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:  # no JSON, or no UTF-8
         raise UserError(f"{path} cannot be read as JSON ({error}): make it again") from error
+
+
+def description_path(path: Path) -> Path:
+    """Where the description of the output at `path` lies: model.json beside model.arpa."""
+    if path.suffix == ".json":
+        raise UserError(f"{path} is where the description goes: give the output another suffix")
+    return path.with_suffix(".json")
+
+
+def read_object(path: Path | str) -> dict[str, Any]:
+    """Read a JSON file that holds an object; raises UserError where it holds anything else."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise UserError(f"{path} holds no JSON object: make it again")
+    return content
+
+
+def require_keys(path: Path | str, content: Any, keys: Iterable[str]) -> None:
+    """Raise UserError where `content`, of the file at `path`, is no object with all of `keys`."""
+    missing = [key for key in keys if not isinstance(content, dict) or key not in content]
+    if missing:
+        raise UserError(f"{path} is damaged, it has no {', '.join(missing)}: make it again")
 
 
 def write_array(path: Path | str, array: np.ndarray) -> None:

@@ -41,7 +41,7 @@ def corpus_files(corpus: Mapping[str, Any]) -> list[str]:
         return [fetched]
     if corpus["source"] == "ap":
         months = (corpus.get("first_month"), corpus.get("last_month"))
-        return [str(path) for _, path in find_files(Path(corpus["folder"]), months)]
+        return [str(path) for _, path in find_files(Path(corpus["folder"]), months)[0]]
     return [corpus[key] for key in CORPUS_FILES if corpus.get(key)]
 
 

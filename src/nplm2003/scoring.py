@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from nplm2003.errors import UserError
-from nplm2003.files import read_array, read_json, write_array, write_json
+from nplm2003.files import read_array, read_object, require_keys, write_array, write_json
 
 SPLITS = ("train", "valid", "test")
 FORMAT = 1
@@ -37,9 +37,11 @@ class Scores:
         path = self.folder / "scores.json"
         if not path.is_file():
             raise UserError(f"{self.folder} holds no scores.json: name the scores folder of a model that was scored")
-        self.metadata: dict[str, Any] = read_json(path)
+        self.metadata: dict[str, Any] = read_object(path)
         if self.metadata.get("format") != FORMAT:
             raise UserError(f"{path}: score format {self.metadata.get('format')!r} is not {FORMAT}; score it again")
+        require_keys(path, self.metadata, ("model", "seed", "vocabulary", "tokens", "provenance"))
+        require_keys(path, self.metadata["tokens"], SPLITS)
         self.vocabulary: str = self.metadata["vocabulary"]
 
     @property
@@ -53,13 +55,15 @@ class Scores:
         return self.metadata["seed"]
 
     def __getitem__(self, split: str) -> np.ndarray:
-        """Natural-log probabilities of `split`: float32, shape (tokens,)."""
+        """Natural-log probabilities of `split`: float32, shape (tokens,), each finite and at most 0."""
         path = self.folder / f"{split}.npy"
         scores = read_array(path)
         if scores.shape != (self.metadata["tokens"][split],):
             raise UserError(
                 f"{path} holds {scores.shape} scores, its scores.json says {self.metadata['tokens'][split]}"
             )
+        if scores.dtype != np.float32 or not np.isfinite(scores).all() or (scores > 0).any():
+            raise UserError(f"{path} does not hold log-probabilities (float32, finite, at most 0): score it again")
         return scores
 
 

@@ -7,6 +7,7 @@ read. Whatever is wrong with it is said in one line, before anything runs.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,12 @@ import yaml
 
 from nplm2003.corpora.news import check_months
 from nplm2003.errors import UserError
+from nplm2003.neural.preset import Preset
+from nplm2003.vocabulary import Split
 
 TABLES = ("policies", "networks", "ngrams", "mixtures", "sweeps")
+# Names of tables beside the main one, which `table` names.
+OTHER_TABLES = ("runs", "compare", "claims", "policies", "targets", "departures", "neighbours", "sweeps", "timings")
 # Keys of the corpus that only some sources have.
 SOURCES_OF_KEY = {
     **dict.fromkeys(("train_file", "valid_file", "test_file", "file", "tokenizer"), ("text",)),
@@ -39,7 +44,16 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
     """
     schemas = root / "workflow" / "schemas"
     _check(configuration, _load(schemas / "config.schema.yaml"), "the configuration")
+    if configuration["name"] == "reference":
+        raise UserError("the configuration: name: results/reference is for copies of results; choose another name")
+    if configuration["table"] in OTHER_TABLES:
+        raise UserError(f"the configuration: table: {configuration['table']} is another table; choose another name")
     _check_corpus(configuration["corpus"])
+    for name, preset in configuration["presets"].items():
+        try:
+            Preset(**preset)
+        except UserError as error:
+            raise UserError(f"the configuration: presets.{name}: {error}") from error
     row_schemas = _load(schemas / "rows.schema.yaml")
     tables = {
         table: [] if configuration[table] is None else _read_rows(configuration[table], table, row_schemas, root)
@@ -54,7 +68,7 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
             f"the configuration: policy {configuration['policy']!r} is no row of {configuration['policies']}; "
             f"it has {', '.join(names)}"
         )
-    published = configuration["published"]
+    published = _published(configuration, tables, root)
     rows, sweep_rows = _rows(configuration, tables)
     sweeps = _sweeps(configuration, tables["sweeps"], names, [*rows, *sweep_rows])
     return {
@@ -64,7 +78,7 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
         "policy": configuration["policy"],
         "policies": policies,
         "table": configuration["table"],
-        "published": None if published is None else str(_find(published, "published", root)),
+        "published": published,
         "rows": rows,
         "sweep_rows": sweep_rows,
         "sweeps": sweeps,
@@ -74,6 +88,24 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
         "seeds": list(configuration["seeds"]),
         "threads": configuration["threads"],
     }
+
+
+def _published(configuration: Mapping[str, Any], tables: Mapping[str, list[dict[str, Any]]], root: Path) -> str | None:
+    """Where the published table lies, None without one; refuses a row that names none of its lines."""
+    name = configuration["published"]
+    if name is None:
+        return None
+    path = _find(name, "published", root)
+    with path.open(encoding="utf-8", newline="") as stream:
+        models = list(dict.fromkeys(line["model"] for line in csv.DictReader(stream)))
+    for table in ("networks", "ngrams", "mixtures"):
+        for row in tables[table]:
+            if row["published"] is not None and row["published"] not in models:
+                raise UserError(
+                    f"{configuration[table]}, row {row['model']}: published {row['published']!r} is no model of "
+                    f"{name}, which has {', '.join(models)}; correct it or leave it empty"
+                )
+    return str(path)
 
 
 def table_file(study: Mapping[str, Any], table: str) -> str:
@@ -125,6 +157,8 @@ def _rows(
     mixtures = []
     for row in tables["mixtures"]:
         components = row["components"].split(",")
+        if len(set(components)) < len(components):
+            raise UserError(f"{configuration['mixtures']}, row {row['model']}: a component stands there twice")
         for component in components:
             if component not in models:
                 raise UserError(
@@ -227,6 +261,8 @@ def _read_rows(name: str, table: str, schemas: Mapping[str, Any], root: Path) ->
             lines = [line for line in csv.reader(stream, delimiter="\t") if line and not line[0].startswith("#")]
     except UnicodeDecodeError as error:
         raise UserError(f"{name} is not UTF-8 ({error}): save it as UTF-8 text") from error
+    except csv.Error as error:
+        raise UserError(f"{name} cannot be read as a table ({error}): separate cells by tabs, rows by lines") from error
     if not lines:
         raise UserError(f"{name} is empty: its first line must be {' '.join(columns)}, separated by tabs")
     header, *body = lines
@@ -242,6 +278,9 @@ def _read_rows(name: str, table: str, schemas: Mapping[str, Any], root: Path) ->
             )
         row = {column: _typed(cell) for column, cell in zip(header, line, strict=True)}
         _check(row, schema, f"{name}, row {line[0]}")
+        size = row.get("size")
+        if row.get("cut") == "rank" and isinstance(size, int) and size < 2:
+            raise UserError(f"{name}, row {line[0]}: size {size} leaves no vocabulary; cut rank needs 2 or more")
         rows.append(row)
     return rows
 
@@ -253,7 +292,7 @@ def _typed(cell: str) -> str | int | bool | None:
         return cell == "yes"
     if cell == "":
         return None
-    return int(cell) if cell.lstrip("-").isdecimal() else cell
+    return int(cell) if re.fullmatch(r"-?\d{1,9}", cell) else cell
 
 
 def _check(instance: Any, schema: Mapping[str, Any], where: str) -> None:
@@ -289,6 +328,8 @@ def _check_corpus(corpus: Mapping[str, Any]) -> None:
         raise UserError(f"{where}.folder is missing: name the folder that holds your AP files")
     if not parts and not corpus.get("split"):
         raise UserError(f"{where}.split is missing: say how many tokens, or which share, train and valid get")
+    if not parts:
+        Split(**corpus["split"]).shares()
 
 
 def _refuse_duplicates(key: str, rows: list[dict[str, Any]], where: str) -> None:

@@ -32,6 +32,8 @@ from typing import Any
 
 import numpy as np
 
+from nplm2003.errors import UserError
+
 BLOCK_TOKENS = 4_000
 FEWEST_BLOCKS = 40
 DRAWS = 10_000
@@ -173,6 +175,8 @@ def measure_uncertainty(rows: Mapping[str, Mapping[str, Runs]]) -> dict[str, Any
     for split in ("valid", "test"):
         scores = [rows[name][split] for name in names]
         tokens = len(next(iter(scores[0].values())))
+        if tokens < FEWEST_BLOCKS:
+            raise UserError(f"{split} has {tokens} tokens, too few for an interval: give it {FEWEST_BLOCKS} or more")
         content["blocks"][split] = number_of_blocks(tokens)
         content["block_tokens"][split] = round(tokens / number_of_blocks(tokens))
         measured, drawn = draw_log_perplexities(scores)

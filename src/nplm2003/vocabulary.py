@@ -27,7 +27,7 @@ import numpy as np
 
 from nplm2003.corpora import Corpus, Mark, Passage
 from nplm2003.errors import UserError
-from nplm2003.files import read_array, read_json, write_array, write_json, write_text
+from nplm2003.files import read_array, read_object, require_keys, write_array, write_json, write_text
 from nplm2003.normalisation import NUMERIC_FORMS, PROPER, case_is_forced, numeric_form, proper_nouns
 from nplm2003.scoring import SPLITS
 
@@ -111,13 +111,18 @@ class Split:
     valid: int | float
     test: int | float | None = None
 
-    def sizes(self, total: int) -> tuple[int, int, int]:
-        """Tokens of train, valid and test for a stream of `total` tokens."""
+    def shares(self) -> list[int | float]:
+        """The shares that are given; refuses those that go with no stream."""
         shares = [self.train, self.valid] if self.test is None else [self.train, self.valid, self.test]
         if len({type(share) for share in shares}) > 1:
             raise UserError(f"the split {shares} mixes token counts and fractions: give all as one kind")
         if isinstance(self.train, float) and sum(shares) > 1 + 1e-9:
             raise UserError(f"the split {shares} adds up to more than 1: fractions of the stream cannot")
+        return shares
+
+    def sizes(self, total: int) -> tuple[int, int, int]:
+        """Tokens of train, valid and test for a stream of `total` tokens."""
+        shares = self.shares()
         scale = total if isinstance(self.train, float) else 1
         ends = [round(sum(shares[: n + 1]) * scale) for n in range(len(shares))]
         if self.test is None:
@@ -343,9 +348,11 @@ class TokenStore:
         path = self.folder / "corpus.json"
         if not path.is_file():
             raise UserError(f"{self.folder} holds no corpus.json: name the output folder of `nplm2003 build-tokens`")
-        self.statistics: dict[str, Any] = read_json(path)
+        self.statistics: dict[str, Any] = read_object(path)
         if self.statistics.get("format") != FORMAT:
             raise UserError(f"{path}: token format {self.statistics.get('format')!r} is not {FORMAT}; build it again")
+        require_keys(path, self.statistics, ("fingerprint", "vocabulary_size", "tokens", "policy", "provenance"))
+        require_keys(path, self.statistics["tokens"], SPLITS)
         self.fingerprint: str = self.statistics["fingerprint"]
         self.size: int = self.statistics["vocabulary_size"]
 
@@ -353,14 +360,22 @@ class TokenStore:
         """The token ids of `split`, read-only: uint16 or uint32, shape (tokens,)."""
         path = self.folder / f"{split}.npy"
         ids = read_array(path)
-        if ids.shape != (self.statistics["tokens"][split],):
+        wrong = ids.dtype.kind != "u" or ids.shape != (self.statistics["tokens"][split],)
+        if wrong or (len(ids) and int(ids.max()) >= self.size):
             raise UserError(f"{path} does not hold the tokens that its corpus.json says: run build-tokens again")
         return ids
 
     @cached_property
     def _rows(self) -> list[list[str]]:
-        text = (self.folder / "vocabulary.tsv").read_text(encoding="utf-8")
-        return [line.split("\t") for line in text.split("\n")[1:-1]]
+        path = self.folder / "vocabulary.tsv"
+        try:
+            rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n")[1:-1]]
+        except (OSError, UnicodeDecodeError):
+            rows = []
+        numbered = [row[0] for row in rows] == [str(i) for i in range(self.size)]
+        if not numbered or any(len(row) != 4 or not (row[2] + row[3]).isdecimal() for row in rows):
+            raise UserError(f"{path} does not hold the {self.size:,} words of V: run build-tokens again")
+        return rows
 
     @cached_property
     def words(self) -> list[str]:

@@ -348,6 +348,7 @@ def test_ap_by_hand(ap: Path) -> None:
             "no date in the number, that of the file taken": 1,
             "TEXT not closed, read to the end of the document": 1,
             "unknown entity &UR;": 1,
+            "file not read, its name is none of an AP file": 2,
         },
     }
     assert corpus.documents.lines()[0] == "7 documents read, 4 kept, 3 skipped"
@@ -368,6 +369,35 @@ def test_a_document_of_another_month_than_its_file_is_counted(tmp_path: Path) ->
     assert corpus.documents and corpus.documents.skipped["outside the months"] == 1
 
 
+def test_a_story_is_kept_once(ap: Path, tmp_path: Path) -> None:
+    # The same month unpacked beside the packed one, in a linked folder that also links back.
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    (other / "apw_eng_199501").write_text(GIGAWORD)
+    (other / "back").symlink_to(ap)
+    (ap / "linked").symlink_to(other)
+    corpus = open_ap(ap, ANY)
+    assert texts(corpus.parts[0]()) == [*FIRST, *SECOND]
+    assert corpus.documents and corpus.documents.skipped["number seen before"] == 4
+    assert corpus.documents.read == 7 + 5
+
+
+def test_odd_markup_loses_nothing(tmp_path: Path) -> None:
+    long = "A line of words.\n" * 300_000  # 5 MB
+    digits = "9" * 5_000
+    (tmp_path / "apw_eng_199501").write_text(
+        f'<DOC id="APW_ENG_19950101.0001"\n type="story"\n>\n<TEXT>\n&#{digits}; Broken tag.\n</TEXT>\n</DOC>\n'
+        f'<DOC id="APW_ENG_19950101.{digits}" type="story"><TEXT>\n{long}</TEXT></DOC>\n<DOC never closed'
+    )
+    corpus = open_ap(tmp_path, ANY)
+    first, second = texts(corpus.parts[0]())
+    assert first == "Broken tag ."
+    assert second.count("A line of words .") == 300_000
+    assert corpus.documents and (corpus.documents.read, corpus.documents.kept) == (2, 2)
+    assert corpus.documents.notes["text outside of documents"] == 1
+    assert corpus.documents.notes[f"unknown entity &#{digits[:19]};"] == 1
+
+
 @pytest.mark.parametrize(
     ("name", "date"),
     [
@@ -384,7 +414,9 @@ def test_dates_of_file_names(tmp_path: Path, name: str, date: str) -> None:
     (tmp_path / name).touch()
     for other in ("apple", "ap", "ap999999", "nyt_eng_199501.gz", "apw_eng_199513", "xap880212"):
         (tmp_path / other).touch()
-    assert find_files(tmp_path, ANY) == [(date, tmp_path / name)]
+    found, others = find_files(tmp_path, ANY)
+    assert found == [(date, tmp_path / name)]
+    assert len(others) == 6
 
 
 def refused(folder: Path, months: tuple[str | None, str | None] = ANY) -> str:
@@ -411,9 +443,11 @@ def test_damaged_ap_files_are_one_clear_line(ap: Path) -> None:
     assert f"{packed} is not a whole gzip file" in refused(ap)
     packed.write_bytes(b"\x1f\x9d\x90abc")
     assert "packed by compress (.Z), which is not read: unpack it" in refused(ap)
+    packed.write_bytes(b"")
+    assert f"{packed} is empty, and no gzip file: copy it again" in refused(ap)
     packed.unlink()
     (ap / "ap940102").write_text('<DOC id="APW_ENG_19950102.0001" type="multi"><TEXT>a</TEXT></DOC>')
-    assert "none of 1 documents is a story to read (skipped: type multi: 1, first at ap940102, line 1)" in refused(ap)
+    assert "none of 1 documents is a story to read (skipped: type multi: 1, first at ap940102, line 1" in refused(ap)
 
 
 def test_build_tokens_reports_the_documents(ap: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

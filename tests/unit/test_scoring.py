@@ -128,3 +128,29 @@ def test_different_vocabularies_or_splits_are_not_compared(tmp_path: Path) -> No
         with pytest.raises(UserError, match="scored on different vocabularies or splits") as error:
             require_same_tokens(one, same, other)
         assert str(other.folder) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([-1.0, np.nan], dtype=np.float32),
+        np.array([-np.inf, -1.0], dtype=np.float32),
+        np.array([-1.0, 3.0], dtype=np.float32),
+        np.array([False, False]),
+        np.array([-1, -2]),
+        np.array([-1.0, -2.0]),  # float64: not what was written
+    ],
+)
+def test_scores_that_are_none_are_refused(tmp_path: Path, values: np.ndarray) -> None:
+    scores = write(tmp_path)
+    write_array(tmp_path / "valid.npy", values)
+    with pytest.raises(UserError, match="valid.npy does not hold log-probabilities .*: score it again"):
+        scores["valid"]
+
+
+@pytest.mark.parametrize("content", [[], None, {"format": 1}, {"format": 1, "model": "m", "seed": 1, "tokens": {}}])
+def test_damaged_metadata_is_refused(tmp_path: Path, content: Any) -> None:
+    write(tmp_path)
+    write_json(tmp_path / "scores.json", content)
+    with pytest.raises(UserError, match="scores.json (holds no JSON object|is damaged, it has no .*): make it again"):
+        Scores(tmp_path)

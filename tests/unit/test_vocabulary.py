@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from nplm2003 import vocabulary
 from nplm2003.cli import main
 from nplm2003.corpora import Corpus, read_text
 from nplm2003.errors import UserError
+from nplm2003.files import write_array, write_json
 from nplm2003.scoring import SPLITS
 from nplm2003.vocabulary import RARE, Policy, Split, TokenStore, build_tokens, cut_tokens
 
@@ -407,3 +408,44 @@ def test_command_refuses_bad_shares(tmp_path: Path, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         run(tmp_path, "--source", "embedded", "--train", share, "--valid", "1")
     assert "neither a number of tokens (800000) nor a fraction (0.8)" in capsys.readouterr().err
+
+
+# --- a damaged store ---
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: text + b"40\tmore\t1\t1\n",
+        lambda text: text.replace(b"\t", b" "),
+        lambda text: b"\xff" + text,
+    ],
+)
+def test_a_damaged_vocabulary_is_refused(own_store: TokenStore, damage: Callable[[bytes], bytes]) -> None:
+    path = own_store.folder / "vocabulary.tsv"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(UserError, match="vocabulary.tsv does not hold the 40 words of V: run build-tokens again"):
+        own_store.train_counts  # noqa: B018
+
+
+@pytest.mark.parametrize("change", [{"dtype": np.float32}, {"dtype": np.int64}, {"first": 40}])
+def test_damaged_ids_are_refused(own_store: TokenStore, change: dict[str, Any]) -> None:
+    ids = own_store["valid"].astype(change.get("dtype", np.uint16))
+    ids[0] = change.get("first", ids[0])
+    write_array(own_store.folder / "valid.npy", ids)
+    with pytest.raises(UserError, match="valid.npy does not hold the tokens that its corpus.json says"):
+        own_store["valid"]
+
+
+@pytest.mark.parametrize("content", [[], {"format": 1}])
+def test_a_damaged_description_is_refused(own_store: TokenStore, content: Any) -> None:
+    write_json(own_store.folder / "corpus.json", content)
+    with pytest.raises(UserError, match="corpus.json"):
+        TokenStore(own_store.folder)
+
+
+def test_splits_that_go_with_no_stream() -> None:
+    assert Split(0.5, 0.25).shares() == [0.5, 0.25]
+    with pytest.raises(UserError, match="more than 1"):
+        Split(0.9, 0.2).shares()

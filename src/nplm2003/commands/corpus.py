@@ -182,6 +182,8 @@ def run_build_tokens(options: argparse.Namespace) -> None:
         f"{options.corpus}, {policy.name}: {tokens} tokens (train / valid / test), |V| {result['vocabulary_size']:,}, "
         f"{merged} % of them merged"
     )
+    if result["unused_tokens"]:
+        print(f"{result['unused_tokens']:,} tokens after test are left out, as the split says")
 
 
 def _open(options: argparse.Namespace, files: list[Path], months: Months) -> Corpus:

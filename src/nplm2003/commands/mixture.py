@@ -60,10 +60,6 @@ def _mix(options: argparse.Namespace) -> None:
         raise UserError(f"{parts[0].folder} was not scored on the tokens of {store.folder}: name the tokens it was on")
     scores, description = mix_scores(store, parts, options.weights)
     made = provenance({key: description[key] for key in ("weights", "components")})
-    write_json(
-        options.weights_output,
-        {"model": options.model, "seed": options.seed, **description, "provenance": made},
-    )
     write_scores(
         options.output,
         scores,
@@ -71,4 +67,8 @@ def _mix(options: argparse.Namespace) -> None:
         seed=options.seed,
         vocabulary=store.fingerprint,
         provenance=made,
+    )
+    write_json(
+        options.weights_output,
+        {"model": options.model, "seed": options.seed, **description, "provenance": made},
     )

@@ -161,7 +161,8 @@ def _estimate_kneser_ney(options: argparse.Namespace) -> None:
 
 
 def _score_kneser_ney(options: argparse.Namespace) -> None:
-    from nplm2003.ngram.kneser_ney import KneserNey, description_path
+    from nplm2003.files import description_path
+    from nplm2003.ngram.kneser_ney import KneserNey
     from nplm2003.scoring import SPLITS
     from nplm2003.vocabulary import TokenStore
 
@@ -179,6 +180,7 @@ def _learn_classes(options: argparse.Namespace) -> None:
 
 
 def _estimate_class_based(options: argparse.Namespace) -> None:
+    from nplm2003.files import description_path
     from nplm2003.ngram.class_based import ClassStream
     from nplm2003.ngram.classes import read_classes
     from nplm2003.ngram.kneser_ney import check_order, estimate
@@ -187,15 +189,17 @@ def _estimate_class_based(options: argparse.Namespace) -> None:
     check_order(options.order)
     store = TokenStore(options.tokens)
     class_of, classes = read_classes(options.classes, store)
+    if description_path(options.output) == description_path(options.classes):
+        raise UserError(f"{options.output} would write over the description of {options.classes}: name another output")
     stream = ClassStream(store, class_of)
     more = {"classes": classes["classes"], "classes_fingerprint": classes["fingerprint"]}
     estimate(stream, options.order, options.lmplz, options.output, options.memory, more)
 
 
 def _score_class_based(options: argparse.Namespace) -> None:
+    from nplm2003.files import description_path
     from nplm2003.ngram.class_based import ClassBased
     from nplm2003.ngram.classes import read_classes
-    from nplm2003.ngram.kneser_ney import description_path
     from nplm2003.scoring import SPLITS
     from nplm2003.vocabulary import TokenStore
 

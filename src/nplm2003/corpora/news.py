@@ -132,9 +132,8 @@ def read_stories(stories: Iterable[tuple[str, str]], documents: Documents, path:
         yield from pieces
     if not documents.kept:
         reasons = "; ".join(documents.lines()[1:])
-        raise UserError(
-            f"{path}: none of {documents.read:,} documents is a story to read ({reasons}): check the months"
-        )
+        cure = "check the months" if documents.skipped["outside the months"] else "check the files"
+        raise UserError(f"{path}: none of {documents.read:,} documents is a story to read ({reasons}): {cure}")
 
 
 def in_order(

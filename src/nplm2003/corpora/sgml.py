@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from nplm2003.corpora import Documents
 
-LIMIT = 1 << 22  # bytes; a document that is longer was never closed
+LIMIT = 1 << 26  # bytes; a document that is longer was never closed
 
-_ENTITY = re.compile(r"&(#\d+|#[xX][0-9a-fA-F]+|\w+);")
+# No character has a number of more than seven digits.
+_ENTITY = re.compile(r"&(#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|#?\w+);")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _PARAGRAPH_TAG = re.compile(r"</?P(?:\s[^<>]*)?>", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")  # all but tab and line feed
@@ -36,9 +37,10 @@ def scan(lines: Iterable[bytes], element: str, name: str, documents: Documents) 
     bytes, or at all) is skipped with a count in `documents`; so is text outside of documents, declarations excepted.
     """
     tag = re.compile(rb"<(/?)%b(\s[^<>]*)?>" % element.encode(), re.IGNORECASE)
+    half = re.compile(rb"<%b(\s[^<>]*)?\Z" % element.encode(), re.IGNORECASE)
     content: list[bytes] | None = None  # of the document that is open
     attributes, opened, size = b"", 0, 0
-    for number, line in enumerate(lines, start=1):
+    for number, line in _joined(lines, half):
         position = 0
         for match in tag.finditer(line) if b"<" in line else ():
             before, position = line[position : match.start()], match.end()
@@ -64,6 +66,18 @@ def scan(lines: Iterable[bytes], element: str, name: str, documents: Documents) 
             documents.note("text outside of documents", f"{name}, line {number}")
     if content is not None:
         documents.skip("not closed", f"{name}, line {opened}")
+
+
+def _joined(lines: Iterable[bytes], half: re.Pattern[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines with their numbers; one that ends within an opening tag, where `half` matches, with the next ones."""
+    numbered = enumerate(lines, start=1)
+    for number, line in numbered:
+        while line.rfind(b"<") > line.rfind(b">") and half.search(line):
+            _, more = next(numbered, (0, b""))
+            if not more:
+                break
+            line += more
+        yield number, line
 
 
 def decode(pieces: Iterable[bytes], where: str, documents: Documents) -> list[str]:
@@ -94,12 +108,12 @@ def plain(markup: str, where: str, documents: Documents) -> str:
 
     def character(match: re.Match[str]) -> str:
         name = match[1]
-        if name[0] == "#":
+        if re.fullmatch(r"#\d+|#[xX][0-9a-fA-F]+", name) and len(name) <= 8:
             code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
             return chr(code) if code < 0xD800 or 0xE000 <= code < 0x110000 else " "
         known = html.entities.html5.get(f"{name};") or html.entities.html5.get(f"{name.lower()};")
         if known is None:
-            documents.note(f"unknown entity &{name};", where)
+            documents.note(f"unknown entity &{name[:20]};", where)
         return known or " "
 
     text = _TAG.sub(" ", _PARAGRAPH_TAG.sub("\n\n", markup))

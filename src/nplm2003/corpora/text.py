@@ -38,6 +38,8 @@ def raw_lines(path: Path) -> Iterator[bytes]:
         with path.open("rb") as stream:
             start = stream.read(2)
             stream.seek(0)
+            if not start and path.suffix == ".gz":
+                raise UserError(f"{path} is empty, and no gzip file: copy it again")
             if start == _COMPRESS:
                 raise UserError(f"{path} is packed by compress (.Z), which is not read: unpack it (uncompress)")
             yield from gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" or start == _GZIP else stream

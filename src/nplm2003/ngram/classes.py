@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nplm2003.errors import UserError
-from nplm2003.files import read_json, write_json, write_text
+from nplm2003.files import description_path, read_json, write_json, write_text
 from nplm2003.provenance import provenance
 from nplm2003.vocabulary import MERGED_ID, TokenStore
 
@@ -235,7 +235,7 @@ def write_classes(store: TokenStore, number: int, output: Path) -> dict[str, Any
         "seconds": round(time.perf_counter() - begin, 3),
         "provenance": provenance({"classes": number}),
     }
-    write_json(output.with_suffix(".json"), description)
+    write_json(description_path(output), description)
     return description
 
 
@@ -249,7 +249,7 @@ def read_classes(path: Path, store: TokenStore) -> tuple[np.ndarray, dict[str, A
     try:
         lines = path.read_text(encoding="utf-8").split("\n")[1:-1]
         class_of = np.array([line.split("\t")[2] for line in lines], dtype=np.int64)
-        description: dict[str, Any] = read_json(path.with_suffix(".json"))
+        description: dict[str, Any] = read_json(description_path(path))
         made_on, fingerprint = description["vocabulary"], description["fingerprint"]
     except (OSError, ValueError, IndexError, KeyError, TypeError) as error:
         raise UserError(f"{path} and its .json cannot be read as word classes ({error!r}): {again}") from error

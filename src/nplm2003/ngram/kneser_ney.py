@@ -13,7 +13,8 @@ no word of V reads `<unk>`, lmplz counts it nevertheless, and the sum is 1 over 
 the back-off mass, together some 1e-5 on Brown, and less in longer contexts: perplexity moves by 1 part in 300,000 or
 so, and that is left alone. It is not small where `</s>` was seen: in contexts that end in the last word of train (8 %
 for n = 5 at Brown's first validation token, which has just those words before it). There the scores are divided by
-1 - R(h), so that V has the whole mass. To do so everywhere would cost a second query per token and halve the speed.
+1 - R(h), so that V has the whole mass. To do so everywhere costs a second query per token and halves the speed: it is
+done where the reserved unigrams have more than `NEGLIGIBLE`, as they have in a short text or with a handful of classes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nplm2003.errors import UserError
-from nplm2003.files import whole, write_json
+from nplm2003.files import description_path, whole, write_json
 from nplm2003.ngram.lmplz import last_line
 from nplm2003.provenance import provenance
 
@@ -42,6 +43,7 @@ ORDERS = range(2, 7)
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
 # Tokens handed over at a time: bounds memory and changes no model and no score.
 CHUNK = 1 << 16
+NEGLIGIBLE = 1e-4  # reserved mass that is left alone
 
 _STATISTICS = re.compile(r"^(\d+) \d+ D1=(\S+) D2=(\S+) D3\+=(\S+)$", re.MULTILINE)
 # "... 3-grams with adjusted count 4 because we didn't observe ..." or "... 1-gram discount out of range for ...: -0.2".
@@ -131,11 +133,6 @@ def check_order(order: int) -> None:
         )
 
 
-def description_path(model: Path) -> Path:
-    """Where the description of a model lies: model.json beside model.arpa."""
-    return model.with_suffix(".json")
-
-
 def _lmplz(lmplz: Path, options: Sequence[str], ids: np.ndarray, size: int, arpa: Path) -> tuple[int, str]:
     """Run lmplz on `ids` as one line; its exit status and what it said, which goes to stderr as well."""
     words = _id_words(size)
@@ -196,6 +193,7 @@ class KneserNey:
         self.reserved = ("</s>",) if unseen else ("</s>", "<unk>")
         self._last = int(store["train"][-1])
         self._new_state = kenlm.State
+        self._everywhere = self.reserved_mass(store["train"][:0]) > NEGLIGIBLE
 
     def score(self, split: str) -> np.ndarray:
         """The natural-log probability of every token of `split`: float64, shape (tokens,).
@@ -215,9 +213,14 @@ class KneserNey:
             entries = self._model.full_scores(text, bos=False, eos=False)
             log10 = np.fromiter(map(itemgetter(0), entries), dtype=np.float64, count=len(context) + len(chunk))
             scores[start - first : start - first + len(chunk)] = natural(log10[len(context) :])
-        after_last = np.flatnonzero(stream[:-1] == self._last) + 1
-        for position in after_last[after_last >= first].tolist():
-            scores[position - first] -= self._log_share(stream[max(0, position - self.order + 1) : position])
+        corrected = np.arange(len(stream)) if self._everywhere else np.flatnonzero(stream[:-1] == self._last) + 1
+        log_shares: dict[bytes, float] = {}  # of each context, which come again
+        for position in corrected[corrected >= first].tolist():
+            context = stream[max(0, position - self.order + 1) : position]
+            key = context.tobytes()
+            if key not in log_shares:
+                log_shares[key] = self._log_share(context)
+            scores[position - first] -= log_shares[key]
         return scores
 
     def distribution(self, context: np.ndarray) -> np.ndarray:
@@ -233,9 +236,10 @@ class KneserNey:
         return float(np.exp(natural(log10)).sum())
 
     def _log_share(self, context: np.ndarray) -> float:
-        """log(1 - R(context)) where the sentence end was seen after the context's last word, else 0."""
-        seen = len(context) > 0 and context[-1] == self._last
-        return math.log1p(-self.reserved_mass(context)) if seen else 0.0
+        """log(1 - R(context)) where R is not negligible: everywhere, or where the context ends in train's last word,
+        after which the sentence end was seen. Else 0."""
+        corrected = self._everywhere or (len(context) > 0 and context[-1] == self._last)
+        return math.log1p(-self.reserved_mass(context)) if corrected else 0.0
 
     def _state(self, context: np.ndarray) -> Any:
         state, after = self._new_state(), self._new_state()
