@@ -51,7 +51,8 @@ SWEEP_COLUMNS = (
     Column("parameters", "parameters", digits=0),
     Column("seconds", "training, s", digits=0),
 )
-TIMING_FIELDS = ("rule", "wildcards", "seconds", "max_rss_mb")
+TIMING_FIELDS = ("rule", "wildcards", "seconds", "cpu_seconds", "max_rss_mb")
+TIMING_COLUMNS = {"s": "seconds", "cpu_time": "cpu_seconds", "max_rss": "max_rss_mb"}  # Snakemake's -> ours
 ROW_COLUMNS = (
     Column("model", "model"),
     Column("order", "n", digits=0),
@@ -536,20 +537,21 @@ TABLES = {
 
 
 def timing_records(folder: Path | str) -> list[dict[str, Any]]:
-    """One record per job: `rule`, `wildcards`, `seconds` (wall clock) and `max_rss_mb`.
+    """One record per job: `rule`, `wildcards`, `seconds` (wall clock), `cpu_seconds` and `max_rss_mb`.
 
-    `folder` holds Snakemake's benchmark files as RULE/WILDCARDS.tsv. Jobs too short to be sampled have no memory.
+    `folder` holds Snakemake's benchmark files as RULE/WILDCARDS.tsv. Jobs too short to be sampled have no memory,
+    and no or too little CPU time.
     """
     jobs = []
     for path in sorted(Path(folder).glob("*/*.tsv")):
         try:
-            measured = pd.read_csv(path, sep="\t", usecols=["s", "max_rss"], dtype=float, na_values="-")
+            measured = pd.read_csv(path, sep="\t", usecols=["s", "cpu_time", "max_rss"], dtype=float, na_values="-")
         except ValueError as error:  # empty, or with other columns
             raise UserError(f"{path} is not a benchmark file of Snakemake: delete it and run the rule") from error
         jobs.append(measured.assign(rule=path.parent.name, wildcards=path.stem))
     if not jobs:
         raise UserError(f"{folder} holds no benchmark files RULE/WILDCARDS.tsv: run the workflow first")
-    return pd.concat(jobs).rename(columns={"s": "seconds", "max_rss": "max_rss_mb"}).to_dict("records")
+    return pd.concat(jobs).rename(columns=TIMING_COLUMNS).to_dict("records")
 
 
 def tabulate_timings(folder: Path | str, output: Path | str) -> None:

@@ -171,7 +171,7 @@ def test_a_study_without_sweeps_runs_none(clone: Clone) -> None:
 
 def test_the_timings_name_every_job_that_computes(study: Clone) -> None:
     timings = read_table(study.folder / RESULTS / "tables" / "timings.csv")
-    assert list(timings[0]) == ["rule", "wildcards", "seconds", "max_rss_mb"]
+    assert list(timings[0]) == ["rule", "wildcards", "seconds", "cpu_seconds", "max_rss_mb"]
     jobs = {(row["rule"], row["wildcards"]) for row in timings}
     assert {("train_network", "rank30,MLP1,1"), ("score_kneser_ney", "freq2-train,kneser-ney-3")} <= jobs
     counted = ("build_tokens", "train_network", "mix_scores", "learn_classes", "score_class_based")

@@ -237,6 +237,6 @@ def make_study(
     for rule, wildcards in (("train_network", "model=MLP5,seed=1"), ("build_tokens", "policy=top40")):
         path = folder / "benchmarks" / rule / f"{wildcards}.tsv"
         path.parent.mkdir(parents=True, exist_ok=True)
-        line = "61.5\t0:01:01\t812.25" if "seed" in wildcards else "0.2\t0:00:00\tNA"
-        path.write_text(f"s\th:m:s\tmax_rss\n{line}\n", encoding="utf-8")
+        line = "61.5\t0:01:01\t812.25\t60.75" if "seed" in wildcards else "0.2\t0:00:00\tNA\t0.0"
+        path.write_text(f"s\th:m:s\tmax_rss\tcpu_time\n{line}\n", encoding="utf-8")
     return folder / "study.json"

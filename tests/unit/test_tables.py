@@ -401,9 +401,9 @@ def test_departure_table_names_rows_once() -> None:
 def test_timings_are_one_line_per_job(folder: Path, tmp_path: Path) -> None:
     tabulate_timings(folder / "benchmarks", tmp_path / "timings.csv")
     assert (tmp_path / "timings.csv").read_text(encoding="utf-8") == (
-        "rule,wildcards,seconds,max_rss_mb\n"
-        "build_tokens,policy=top40,0.2,\n"
-        'train_network,"model=MLP5,seed=1",61.5,812.25\n'
+        "rule,wildcards,seconds,cpu_seconds,max_rss_mb\n"
+        "build_tokens,policy=top40,0.2,0.0,\n"
+        'train_network,"model=MLP5,seed=1",61.5,60.75,812.25\n'
     )
 
 

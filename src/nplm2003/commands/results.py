@@ -153,7 +153,7 @@ def register(subparsers: Any) -> None:
         _tabulate_timings,
         "time and memory of every job",
         "Collect Snakemake's benchmark files (FOLDER/RULE/WILDCARDS.tsv) into one CSV file with the columns rule, "
-        "wildcards, seconds and max_rss_mb, one line per job.",
+        "wildcards, seconds, cpu_seconds and max_rss_mb, one line per job.",
         "nplm2003 tabulate-timings --benchmarks results/brown/benchmarks --output results/brown/tables/timings.csv",
     )
     parser.add_argument("--benchmarks", type=Path, required=True, metavar="FOLDER", help="folder of benchmark files")
