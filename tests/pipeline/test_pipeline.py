@@ -264,7 +264,7 @@ def test_the_brown_study_can_be_planned_before_any_download(clone: Clone, tmp_pa
     planned = planned_jobs(output)
     assert planned["fetch_corpus"] == planned["build_lmplz"] == 1
     assert (
-        planned["train_network"] == 3 * 6 + 2 + 18
+        planned["train_network"] == 3 * 5 + 3 + 18
     )  # rows of the table with three seeds and with one; points of the sweeps
     assert planned["build_tokens"] >= 8
     assert [path.name for path in tmp_path.iterdir()] == [".snakemake"]
