@@ -15,8 +15,8 @@ from nplm2003.corpora import Documents
 
 LIMIT = 1 << 26  # bytes; a document that is longer was never closed
 
-# No character has a number of more than seven digits.
-_ENTITY = re.compile(r"&(#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|#?\w+);")
+_ENTITY = re.compile(r"&(#?\w+);")
+_CHARACTER = re.compile(r"#(?:\d{1,7}|[xX][0-9a-fA-F]{1,6})")  # no character has a number of more digits
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _PARAGRAPH_TAG = re.compile(r"</?P(?:\s[^<>]*)?>", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")  # all but tab and line feed
@@ -108,7 +108,7 @@ def plain(markup: str, where: str, documents: Documents) -> str:
 
     def character(match: re.Match[str]) -> str:
         name = match[1]
-        if re.fullmatch(r"#\d+|#[xX][0-9a-fA-F]+", name) and len(name) <= 8:
+        if _CHARACTER.fullmatch(name):
             code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
             return chr(code) if code < 0xD800 or 0xE000 <= code < 0x110000 else " "
         known = html.entities.html5.get(f"{name};") or html.entities.html5.get(f"{name.lower()};")
