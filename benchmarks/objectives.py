@@ -65,7 +65,7 @@ def ours(shape: dict[str, Any], preset: Preset, batch: tuple[torch.Tensor, torch
 
     def step() -> None:
         torch.set_float32_matmul_precision(preset.matmul)
-        trainer._gradient(optimizer, *batch)
+        trainer.descend(optimizer, *batch)
         optimizer.step()
 
     return step
@@ -79,13 +79,8 @@ def plain(shape: dict[str, Any], batch: tuple[torch.Tensor, torch.Tensor]) -> Ca
 
     def step() -> None:
         torch.set_float32_matmul_precision("highest")
-        x = model.window(contexts)
-        a = model.activation(x)
-        y = model.b + (x @ model.W.T if model.W is not None else 0.0)
-        if a is not None and model.U is not None:
-            y = y + a @ model.U.T
         optimizer.zero_grad(set_to_none=True)
-        torch.nn.functional.cross_entropy(y, targets).backward()
+        torch.nn.functional.cross_entropy(model.before_output(contexts) @ model.O.T, targets).backward()
         optimizer.step()
 
     return step

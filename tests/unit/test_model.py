@@ -25,8 +25,17 @@ def network(order: int, hidden: int, direct: bool, vocabulary: int = 7, features
     return model
 
 
+def letters(model: NeuralLanguageModel, O: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
+    """The paper's letters: parameters, O taken apart by the columns that its table says; or those of a gradient `O`."""
+    O, m, h = model.O if O is None else O, model.features, model.hidden
+    width = (model.order - 1) * m if model.direct else 0
+    parts = {"C": model.C, "H": model.H, "d": model.d, "b": O[:, width + h]}
+    parts |= {"W": O[:, :width] if model.direct else None, "U": O[:, width : width + h] if h else None}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
 def parameters(model: NeuralLanguageModel) -> Arrays:
-    return {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+    return {name: parameter.detach().numpy() for name, parameter in letters(model).items()}
 
 
 def reference(p: Arrays, context: list[int], target: int) -> tuple[np.ndarray, Arrays]:
@@ -84,12 +93,23 @@ def test_forward_and_all_gradients_equal_the_reference(order: int, hidden: int, 
 
     references = [reference(parameters(model), list(c), int(t)) for c, t in zip(contexts, targets, strict=True)]
     np.testing.assert_allclose(log_probabilities.detach(), [r[0] for r in references], rtol=1e-12)
-    names = {"C", "b"} | ({"W"} if direct else set()) | ({"H", "d", "U"} if hidden else set())
+    names = {"C", "O"} | ({"H", "d"} if hidden else set())
     assert {name for name, _ in model.named_parameters()} == names
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None
+    for name, part in letters(model, model.O.grad).items():
+        gradient = part if name in ("W", "U", "b") else part.grad
+        assert gradient is not None
         expected = sum(gradients[name] for _, gradients in references)
-        np.testing.assert_allclose(parameter.grad, expected, rtol=1e-10, atol=1e-13, err_msg=name)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-13, err_msg=name)
+
+
+@pytest.mark.parametrize(("order", "hidden", "direct"), SHAPES)
+def test_W_U_and_b_are_columns_of_O(order: int, hidden: int, direct: bool) -> None:
+    model = network(order, hidden, direct)
+    expected = letters(model)
+    assert torch.equal(model.b, expected["b"])
+    for part, name in ((model.W, "W"), (model.U, "U")):
+        assert (part is None) == (name not in expected)
+        assert part is None or torch.equal(part, expected[name])
 
 
 def test_softmax_jacobian_equals_finite_differences_and_autograd() -> None:
@@ -179,7 +199,7 @@ def test_a_row_number_is_not_a_depth(row: dict[str, Any]) -> None:
         expected |= {"H": (hidden, (order - 1) * features), "d": (hidden,), "U": (16_383, hidden)}
     if direct:
         expected["W"] = (16_383, (order - 1) * features)
-    assert {name: tuple(parameter.shape) for name, parameter in model.named_parameters()} == expected
+    assert {name: tuple(part.shape) for name, part in letters(model).items()} == expected
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nplm2003.errors import UserError
+from nplm2003.neural import objectives
 from nplm2003.neural.model import NeuralLanguageModel
-from nplm2003.neural.objectives import Noise, make_objective, sampled_softmax, softmax
+from nplm2003.neural.objectives import Noise, Objective, make_objective, sampled_softmax, softmax
 from nplm2003.neural.preset import Preset
 
 SHAPES = [(4, True), (4, False), (0, True)]
@@ -28,42 +30,60 @@ def example(hidden: int, direct: bool, dtype: torch.dtype) -> tuple[NeuralLangua
     return model, torch.randint(50, (32, 3)), torch.randint(50, (32,))
 
 
-def cost_and_gradients(model: NeuralLanguageModel, cost: Tensor) -> tuple[float, dict[str, Tensor]]:
-    model.zero_grad(set_to_none=True)
-    cost.backward()
-    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
-    assert len(gradients) == len(list(model.parameters()))
-    return float(cost.detach()), gradients
+def cost_and_gradients(objective: Objective, model: NeuralLanguageModel, z: Tensor, targets: Tensor) -> tuple:
+    """The cost of `objective`, its gradient by z, and its gradient by O: what O lost at rate 1."""
+    O = model.O.detach().clone()
+    nats, dz = objective(O, z.detach(), targets, 1.0)
+    return nats, dz, model.O.detach() - O
 
 
+def by_autograd(model: NeuralLanguageModel, z: Tensor, cost: Callable[[Tensor], Tensor]) -> tuple:
+    """The same of a cost that is a function of y."""
+    z = z.detach().requires_grad_()
+    nats = cost(z @ model.O.T)
+    return float(nats.detach()), *torch.autograd.grad(nats, (z, model.O))
+
+
+def assert_close(ours: tuple, expected: tuple, tolerance: float) -> None:
+    assert ours[0] == pytest.approx(expected[0], rel=tolerance)
+    for name, mine, gradient in zip(("z", "O"), ours[1:], expected[1:], strict=True):
+        largest = float(gradient.abs().max())
+        np.testing.assert_allclose(mine, gradient, rtol=tolerance, atol=tolerance * largest, err_msg=name)
+
+
+@pytest.mark.parametrize("blocks", [1, 4])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 @pytest.mark.parametrize(("hidden", "direct"), SHAPES)
 def test_softmax_equals_cross_entropy_of_forward(
-    hidden: int, direct: bool, dtype: torch.dtype, tolerance: float
+    hidden: int, direct: bool, dtype: torch.dtype, tolerance: float, blocks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, contexts, targets = example(hidden, direct, dtype)
-    x = model.window(contexts)
-    # 0.25 as if the cost were averaged over four batches: the gradient must carry the factor through.
-    ours = cost_and_gradients(model, softmax(model, x, model.activation(x), targets) * 0.25)
-    expected = cost_and_gradients(model, model(contexts)[torch.arange(32), targets].sum() * -0.25)
-    assert ours[0] == pytest.approx(expected[0], rel=tolerance)
-    for name, gradient in expected[1].items():
-        largest = float(gradient.abs().max())
-        np.testing.assert_allclose(ours[1][name], gradient, rtol=tolerance, atol=tolerance * largest, err_msg=name)
+    if blocks > 1:  # rows of O in blocks of 13, 13, 13 and 11
+        monkeypatch.setattr(objectives, "BLOCK_BYTES", 32 * 13 * model.O.element_size())
+    z = model.before_output(contexts)
+    ours = cost_and_gradients(softmax, model, z, targets)
+    expected = by_autograd(model, z, lambda y: torch.nn.functional.cross_entropy(y, targets, reduction="sum"))
+    assert_close(ours, expected, tolerance)
+    assert ours[0] == pytest.approx(-float(model(contexts).detach()[torch.arange(32), targets].sum()), rel=tolerance)
+
+
+def test_the_rate_scales_the_move_alone() -> None:
+    model, contexts, targets = example(4, True, torch.float64)
+    z = model.before_output(contexts).detach()
+    once = cost_and_gradients(softmax, model, z, targets)
+    O = model.O.detach().clone()
+    nats, dz = softmax(O, z, targets, 0.25)
+    assert_close((nats, dz, (model.O.detach() - O) / 0.25), once, 1e-12)
 
 
 def of_logits(y: list[list[float]], targets: list[int]) -> tuple[float, Tensor]:
-    """Cost of given logits (through a network of which only the hidden units speak), and its gradient in U."""
-    logits = torch.tensor(y)
-    model = NeuralLanguageModel(logits.shape[1], 2, len(y), 1, False)
-    torch.nn.init.zeros_(model.b)
-    assert model.U is not None
-    model.U.data.copy_(logits.T)
-    a = torch.eye(len(y), requires_grad=True)  # example i reads column i of U
-    cost = softmax(model, torch.zeros(len(y), 1), a, torch.tensor(targets))
-    cost.backward()
-    assert model.U.grad is not None
-    return float(cost.detach()), model.U.grad.T
+    """Cost of given logits, and its gradient by them: z_i reads column i of O, which is moved so little that in float32
+    nothing is seen of it, so that the gradient is taken in float64."""
+    nats, _ = softmax(torch.tensor(y).T.contiguous(), torch.eye(len(y)), torch.tensor(targets), 0.0)
+    O = torch.tensor(y, dtype=torch.float64).T.contiguous()
+    before = O.clone()
+    softmax(O, torch.eye(len(y), dtype=torch.float64), torch.tensor(targets), 1.0)
+    return nats, (before - O).T
 
 
 def test_logits_ten_thousand_apart_do_not_underflow() -> None:
@@ -92,7 +112,7 @@ def test_any_logits_give_a_finite_cost_and_gradients_that_cancel(y: list[list[fl
     )
     assert cost == pytest.approx(float(exact), rel=1e-5, abs=1e-5)
     # softmax(y) - onehot(target) sums to 0 in every example.
-    np.testing.assert_allclose(gradient.sum(dim=1), 0, atol=1e-5)
+    np.testing.assert_allclose(gradient.sum(dim=1), 0, atol=1e-10)
 
 
 # --- sampled softmax -------------------------------------------------------------------------------------------------
@@ -101,86 +121,83 @@ def test_any_logits_give_a_finite_cost_and_gradients_that_cancel(y: list[list[fl
 class Given(Noise):
     """Noise whose draws are given."""
 
-    def __init__(self, counts: list[int], power: float, ids: list[int]) -> None:
-        super().__init__(np.array(counts), len(ids), power)
+    def __init__(self, counts: list[int], words: int, power: float, ids: list[int]) -> None:
+        super().__init__(np.array(counts), words, power)
         self.ids = torch.tensor(ids)
 
     def draw(self) -> tuple[Tensor, Tensor]:
-        return self.ids, self.log_expected[self.ids]
+        return self.ids, self.log_present[self.ids]
 
 
 def test_sampled_cost_by_hand() -> None:
-    # V of three words with counts 0, 1, 1 in train: at power 1, q = (1, 2, 2) / 5. Biases are the log of (2, 3, 4), the
-    # target is word 0, the noise words are 1, 1, 2, 0: of S = 4 draws each weighs 1 / (4 q), and word 0 is left out.
-    # Z' = 2 + 3 / (8/5) + 3 / (8/5) + 4 / (8/5) = 8.25, an estimate of Z = 9.
-    model = NeuralLanguageModel(3, 2, 0, 1, True)
-    assert model.W is not None
-    torch.nn.init.zeros_(model.W)
-    model.b.data = torch.tensor([2.0, 3.0, 4.0]).log()
-    x = torch.ones(1, 1, requires_grad=True)
-    cost = sampled_softmax(model, x, None, torch.tensor([0]), noise=Given([0, 1, 1], 1.0, [1, 1, 2, 0]))
-    assert float(cost.detach()) == pytest.approx(np.log(8.25 / 2), rel=1e-6)
-    cost.backward()
-    assert model.b.grad is not None and model.b.grad.is_sparse
-    # 2/8.25 - 1 for the target, and the shares of Z' for the noise words.
-    np.testing.assert_allclose(model.b.grad.to_dense(), [2 / 8.25 - 1, 3.75 / 8.25, 2.5 / 8.25], rtol=1e-6)
+    # V of three words with counts 0, 1, 1 in train: at power 1, q = (1, 2, 2) / 5. Two draws hold words 1 and 2 with
+    # probability 1 - (3/5)^2 = 16/25 each. The target is word 0, y the log of (2, 3, 4); the noise words are 0, left
+    # out, and 1 and 2: Z' = 2 + 3 / (16/25) + 4 / (16/25) = 12.9375, an estimate of Z = 9.
+    O = torch.tensor([[2.0], [3.0], [4.0]]).log()
+    before = O.clone()
+    noise = Given([0, 1, 1], 2, 1.0, [0, 1, 2])
+    nats, dz = sampled_softmax(O, torch.ones(1, 1), torch.tensor([0]), 1.0, noise=noise)
+    assert nats == pytest.approx(np.log(12.9375 / 2), rel=1e-6)
+    # 2/Z' - 1 for the target, and the shares of Z' for the noise words.
+    gradient = np.array([2 / 12.9375 - 1, 4.6875 / 12.9375, 6.25 / 12.9375])
+    np.testing.assert_allclose((before - O)[:, 0], gradient, rtol=1e-5)
+    np.testing.assert_allclose(dz[0, 0], gradient @ before[:, 0].numpy(), rtol=1e-5)
 
 
 @pytest.mark.parametrize(("hidden", "direct"), SHAPES)
 def test_sampled_gradients_are_those_of_its_formula(hidden: int, direct: bool) -> None:
     model, contexts, targets = example(hidden, direct, torch.float64)
-    noise = Given(list(range(50)), 0.75, [3, 3, 49, 0, 17, 5, int(targets[0])])
-    noise.log_expected = noise.log_expected.double()
-    x = model.window(contexts, sparse=True)
-    ours = cost_and_gradients(model, sampled_softmax(model, x, model.activation(x), targets, noise=noise) * 0.25)
+    targets[0] = targets[1] = 17
+    noise = Given(list(range(50)), 20, 0.75, [0, 3, 5, 17, 49])
+    noise.log_present = noise.log_present.double()
+    z = model.before_output(contexts)
+    ours = cost_and_gradients(partial(sampled_softmax, noise=noise), model, z, targets)
 
-    y = model.logits(model.window(contexts), model.activation(model.window(contexts)))
-    y_target = y[torch.arange(32), targets]
-    weighted = (y[:, noise.ids] - noise.log_expected[noise.ids]).exp() * (targets.unsqueeze(1) != noise.ids)
-    expected = cost_and_gradients(model, ((y_target.exp() + weighted.sum(dim=1)).log() - y_target).sum() * 0.25)
-    assert ours[0] == pytest.approx(expected[0], rel=1e-12)
-    for name, gradient in expected[1].items():
-        largest = float(gradient.abs().max())
-        dense = ours[1][name].to_dense()
-        np.testing.assert_allclose(dense, gradient, rtol=1e-10, atol=1e-12 * largest, err_msg=name)
+    def cost(y: Tensor) -> Tensor:
+        y_target = y[torch.arange(32), targets]
+        weighted = (y[:, noise.ids] - noise.log_present[noise.ids]).exp() * (targets.unsqueeze(1) != noise.ids)
+        return ((y_target.exp() + weighted.sum(dim=1)).log() - y_target).sum()
 
-
-def test_sampled_cost_of_logits_ten_thousand_apart() -> None:
-    model = NeuralLanguageModel(2, 2, 0, 1, True)
-    assert model.W is not None
-    torch.nn.init.zeros_(model.W)
-    model.b.data = torch.tensor([1e4, -1e4])
-    noise = Given([0, 0], 1.0, [0, 1])  # q = 1/2, S = 2: each word is expected once
-    with torch.no_grad():
-        for word, cost in ((0, 0.0), (1, 2e4)):
-            found = sampled_softmax(model, torch.zeros(1, 1), None, torch.tensor([word]), noise=noise)
-            assert float(found) == pytest.approx(cost)
+    assert_close(ours, by_autograd(model, z, cost), 1e-11)
+    untouched = sorted(set(range(50)) - {*noise.ids.tolist(), *targets.tolist()})
+    assert untouched and not ours[2][untouched].any()
 
 
-def test_noise_is_drawn_as_often_as_it_says() -> None:
+@pytest.mark.parametrize("scale", [1e2, 1e4])
+def test_sampled_cost_of_logits_far_apart(scale: float) -> None:
+    noise = Given([0, 0], 50, 1.0, [0, 1])  # q = 1/2: each word is there for certain
+    for word, cost in ((0, 0.0), (1, 2 * scale)):
+        O = torch.tensor([[scale], [-scale]])
+        found, dz = sampled_softmax(O, torch.ones(1, 1), torch.tensor([word]), 1.0, noise=noise)
+        assert found == pytest.approx(cost)
+        np.testing.assert_allclose(dz, [[word * 2 * scale]], rtol=1e-6)
+        np.testing.assert_allclose(O, [[scale - word], [-scale + word]], rtol=1e-6)
+
+
+def test_noise_words_are_there_as_often_as_they_say() -> None:
     counts = np.array([0, 8, 26, 0, 80])
-    noise = Noise(counts, 200_000, 0.5)
+    noise = Noise(counts, 4, 0.5)
     q = np.array([1, 3, np.sqrt(27), 1, 9])
     q /= q.sum()
     torch.manual_seed(0)
-    ids, log_expected = noise.draw()
-    found = np.bincount(ids, minlength=5)
+    found = np.zeros(5)
+    for _ in range(20_000):
+        ids, log_present = noise.draw()
+        assert (ids.diff() > 0).all() and torch.equal(log_present, noise.log_present[ids])
+        found[ids] += 1
+    present = 1 - (1 - q) ** 4
     # Five standard deviations of a binomial count.
-    assert (np.abs(found - 200_000 * q) < 5 * np.sqrt(200_000 * q * (1 - q))).all()
-    np.testing.assert_allclose(log_expected, np.log(200_000 * q)[ids], rtol=1e-6)
+    assert (np.abs(found - 20_000 * present) < 5 * np.sqrt(20_000 * present * (1 - present))).all()
+    np.testing.assert_allclose(noise.log_present, np.log(present), rtol=1e-5)
 
 
 def test_the_estimate_of_Z_has_no_bias() -> None:
     # exp(cost) = Z' / e^y[target], and over draws Z' is Z on average: counts and logits of no special kind.
     torch.manual_seed(1)
-    model = NeuralLanguageModel(6, 2, 0, 1, True)
-    model.b.data.normal_()
-    x = torch.ones(1, 1)
-    target = torch.tensor([2])
+    O, z, target = torch.randn(6, 1), torch.ones(1, 1), torch.tensor([2])
     noise = Noise(np.array([5, 0, 2, 9, 1, 1]), 3, 0.75)
-    with torch.no_grad():
-        ratios = np.exp([float(sampled_softmax(model, x, None, target, noise=noise)) for _ in range(20_000)])
-        exact = float(softmax(model, x, None, target).exp())
+    ratios = np.exp([sampled_softmax(O, z, target, 0.0, noise=noise)[0] for _ in range(20_000)])
+    exact = np.exp(softmax(O, z, target, 0.0)[0])
     error = ratios.std() / np.sqrt(len(ratios))
     assert error < 0.01 * exact
     assert ratios.mean() == pytest.approx(exact, abs=4 * error)

@@ -113,7 +113,7 @@ def test_the_exact_study_is_that_of_brown_but_for_its_objective(config: Config) 
     assert [row["model"] for row in brown["rows"]] == [row["model"] for row in exact["rows"]]
     ours, theirs = brown["presets"]["modern"], exact["presets"]["modern"]
     changed = {key for key in ours if ours[key] != theirs[key]}
-    assert changed == {"objective", "noise_words", "noise_power", "matmul"}
+    assert changed == {"objective", "noise_words", "noise_power"}
     assert {study["presets"]["paper"]["objective"] for study in (brown, exact)} == {"softmax"}
 
 
@@ -181,10 +181,10 @@ def test_a_row_trains_with_as_many_seeds_as_it_says(config: Config) -> None:
 def test_rows_that_only_sweeps_use_are_in_no_table(config: Config) -> None:
     study = resolve(config, ROOT)
     table, swept = ({row["model"] for row in study[key]} for key in ("rows", "sweep_rows"))
-    assert "MLP9-svd" in table and {"MLP9-short", "kneser-ney-6"} <= swept and not table & swept
+    assert "MLP9-svd" in table and {"MLP9-n2", "kneser-ney-6"} <= swept and not table & swept
     assert {point["model"] for point in study["sweeps"]} <= table | swept
     assert not {"kneser-ney-2", "kneser-ney-6"} & set(study["policy_models"])
-    assert find_row(study, "MLP9-short-n8")["order"] == 8
+    assert find_row(study, "MLP9-n8")["order"] == 8
 
 
 def test_a_share_of_train_is_a_policy_of_its_own(config: Config) -> None:
@@ -193,7 +193,7 @@ def test_a_share_of_train_is_a_policy_of_its_own(config: Config) -> None:
     points = {(point["model"], point["policy"]): point["train"] for point in study["sweeps"]}
     assert points["MLP9", "top16383-train-1-16"] == "1/16"
     assert points["MLP9", "top16383"] is None
-    assert points["MLP9-short", "freq3-marks"] is None
+    assert points["MLP9", "freq3-marks"] is None
 
 
 def test_a_curve_never_mixes_presets(config: Config) -> None:
@@ -389,8 +389,8 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     ),
     "mixture outside the table": (
         "mixtures",
-        changed("MLP2", "components", "MLP9-short,interpolated-trigram"),
-        ["row MLP2", "component 'MLP9-short'", "of the main table"],
+        changed("MLP2", "components", "MLP9-n2,interpolated-trigram"),
+        ["row MLP2", "component 'MLP9-n2'", "of the main table"],
     ),
     "unknown features": ("networks", changed("MLP9-svd", "word_features", "lsi"), ["MLP9-svd: word_features", "'lsi'"]),
     "unknown sweep": ("sweeps", extra("depth", "", "", "MLP9"), ["row depth: sweep", "'depth'"]),
@@ -404,7 +404,7 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
         extra("order", "", "", "MLP10"),
         ["row order MLP10", "no row of config/networks.tsv"],
     ),
-    "point twice": ("sweeps", extra("order", "", "", "MLP9-short"), ["row order MLP9-short", "twice"]),
+    "point twice": ("sweeps", extra("order", "", "", "MLP9"), ["row order MLP9", "twice"]),
     "unknown policy of a sweep": ("sweeps", extra("policy", "top9", "", "MLP9"), ["row policy MLP9", "'top9'"]),
     "share of more than all": ("sweeps", extra("train", "", "3/2", "MLP9"), ["row train: train", "'3/2'"]),
     "share in another sweep": ("sweeps", extra("order", "", "1/2", "MLP9"), ["row order MLP9", "sweep train only"]),

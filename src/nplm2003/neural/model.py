@@ -6,12 +6,19 @@
 | x      | (B, (n-1) m)     | C(w_{t-1}), ..., C(w_{t-n+1}) side by side, the most recent word first        |
 | H, d   | (h, (n-1) m), h  | weights and biases of the hidden layer; absent when h = 0                     |
 | a      | (B, h)           | tanh(d + H x), the hidden units                                               |
-| U      | (|V|, h)         | hidden units to output; absent when h = 0                                     |
 | W      | (|V|, (n-1) m)   | direct connections from features to output; absent without them               |
+| U      | (|V|, h)         | hidden units to output; absent when h = 0                                     |
 | b      | |V|              | output biases                                                                 |
 | y      | (B, |V|)         | b + W x + U a; softmax(y) is the distribution of the next word                |
 
 n is the order (n - 1 words of context), m the number of features, h the number of hidden units, B the batch.
+
+Nearly all of the arithmetic is in y, so W, U and b are columns of one matrix and y is one product:
+
+| letter | shape            | what it is                                                                    |
+|--------|------------------|-------------------------------------------------------------------------------|
+| O      | (|V|, K)         | [W U b], the output layer; K = (n-1) m + h + 1, or h + 1 without W            |
+| z      | (B, K)           | (x, a, 1), what it is multiplied with: y = z O', without x where there is no W |
 """
 
 from __future__ import annotations
@@ -32,15 +39,6 @@ def count_parameters(vocabulary: int, order: int, hidden: int, features: int, di
     return total if direct else total - vocabulary * (n - 1) * m
 
 
-def logits(x: Tensor, a: Tensor | None, W: Tensor | None, U: Tensor | None, b: Tensor) -> Tensor:
-    """y = b + W x + U a, shape (B, |V|), in the memory order of its transpose: the product fills that faster."""
-    y = b.unsqueeze(1)
-    for weight, factor in ((W, x), (U, a)):
-        if weight is not None and factor is not None:
-            y = torch.addmm(y, weight, factor.T) if y.shape[1] == 1 else y.addmm_(weight, factor.T)
-    return y.T
-
-
 class NeuralLanguageModel(nn.Module):
     """y = b + W x + U tanh(d + H x), with W only if `direct` and H, d, U only if `hidden` > 0.
 
@@ -48,7 +46,7 @@ class NeuralLanguageModel(nn.Module):
     """
 
     C: Tensor
-    b: Tensor
+    O: Tensor
 
     def __init__(self, vocabulary: int, order: int, hidden: int, features: int, direct: bool) -> None:
         super().__init__()
@@ -65,37 +63,47 @@ class NeuralLanguageModel(nn.Module):
         )
         width = (order - 1) * features
         self.C = nn.Parameter(torch.empty(vocabulary, features))
-        self.b = nn.Parameter(torch.empty(vocabulary))
         self.H = nn.Parameter(torch.empty(hidden, width)) if hidden else None
         self.d = nn.Parameter(torch.empty(hidden)) if hidden else None
-        self.U = nn.Parameter(torch.empty(vocabulary, hidden)) if hidden else None
-        self.W = nn.Parameter(torch.empty(vocabulary, width)) if direct else None
+        self.O = nn.Parameter(torch.empty(vocabulary, (width if direct else 0) + hidden + 1))
         self.reset_parameters()
         expected = count_parameters(vocabulary, order, hidden, features, direct)
         actual = sum(parameter.numel() for parameter in self.parameters())
         assert actual == expected, f"{actual} parameters, the paper's formula gives {expected}"
 
+    @property
+    def W(self) -> Tensor | None:
+        """The columns of O that read x; None without direct connections."""
+        return self.O[:, : (self.order - 1) * self.features] if self.direct else None
+
+    @property
+    def U(self) -> Tensor | None:
+        """The columns of O that read a; None when h = 0."""
+        return self.O[:, -1 - self.hidden : -1] if self.hidden else None
+
+    @property
+    def b(self) -> Tensor:
+        """The last column of O."""
+        return self.O[:, -1]
+
+    @torch.no_grad()
     def reset_parameters(self) -> None:
         """Draw the weights. The paper says only that C starts random, like the other weights (departure: the scale).
 
         C is normal with deviation 0.1; the others uniform within 1 / sqrt(number of inputs); biases start at 0.
         """
         nn.init.normal_(self.C, std=0.1)
-        nn.init.zeros_(self.b)
+        self.b.zero_()
         for weight in (self.H, self.U, self.W):
             if weight is not None:
                 bound = 1 / math.sqrt(weight.shape[1])
-                nn.init.uniform_(weight, -bound, bound)
+                weight.copy_(torch.empty(weight.shape).uniform_(-bound, bound))
         if self.d is not None:
-            nn.init.zeros_(self.d)
+            self.d.zero_()
 
-    def window(self, contexts: Tensor, sparse: bool = False) -> Tensor:
-        """x, shape (B, (n-1) m), of `contexts`, word ids of shape (B, n-1) with the most recent word first.
-
-        `sparse`: its gradient by C is a sparse tensor, of the rows in use alone.
-        """
-        rows = nn.functional.embedding(contexts, self.C, sparse=sparse)  # (B, n-1, m)
-        return rows.flatten(start_dim=1)
+    def window(self, contexts: Tensor) -> Tensor:
+        """x, shape (B, (n-1) m), of `contexts`, word ids of shape (B, n-1) with the most recent word first."""
+        return nn.functional.embedding(contexts, self.C).flatten(start_dim=1)
 
     def activation(self, x: Tensor) -> Tensor | None:
         """a = tanh(d + H x), shape (B, h); None when h = 0."""
@@ -103,11 +111,16 @@ class NeuralLanguageModel(nn.Module):
             return None
         return torch.tanh(nn.functional.linear(x, self.H, self.d))
 
-    def logits(self, x: Tensor, a: Tensor | None) -> Tensor:
-        """y = b + W x + U a, shape (B, |V|)."""
-        return logits(x, a, self.W, self.U, self.b)
+    def join(self, x: Tensor, a: Tensor | None) -> Tensor:
+        """z = (x, a, 1), shape (B, K), of those that the output layer reads."""
+        parts = [part for part in (x if self.direct else None, a) if part is not None]
+        return torch.cat([*parts, x.new_ones(len(x), 1)], dim=1)
+
+    def before_output(self, contexts: Tensor) -> Tensor:
+        """z, shape (B, K), of `contexts` (B, n-1)."""
+        x = self.window(contexts)
+        return self.join(x, self.activation(x))
 
     def forward(self, contexts: Tensor) -> Tensor:
         """log P(w | context) for every word w: shape (B, |V|) for `contexts` of shape (B, n-1)."""
-        x = self.window(contexts)
-        return torch.log_softmax(self.logits(x, self.activation(x)), dim=1)
+        return torch.log_softmax(self.before_output(contexts) @ self.O.T, dim=1)

@@ -1,8 +1,9 @@
-"""What a network is trained to minimise.
+"""What a network is trained to minimise, and the update of its output layer O, which is nearly all of the arithmetic.
 
-An objective is a function of the network, x, a and the targets that returns the total cost of the batch (a scalar to
-differentiate). Its cost need not be the exact negative log-likelihood: a sampled one computes y for the targets and
-some noise words alone, not for all of V, and its gradients by W, U and b are sparse. Scoring is always exact.
+An objective is a function (O, z, targets, rate) that moves O (|V|, K) against its gradient, in place, by `rate` times
+the gradient, and returns the total cost of the batch in nats and its gradient by z (B, K) before the move, with which
+the rest of the network is updated. The cost need not be the exact negative log-likelihood: a sampled one computes y for
+the targets and some noise words alone, and touches only their rows of O. Scoring is always exact.
 """
 
 from __future__ import annotations
@@ -10,77 +11,72 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from nplm2003.neural.model import NeuralLanguageModel, logits
 from nplm2003.neural.preset import Preset
 
-Objective = Callable[[NeuralLanguageModel, Tensor, Tensor | None, Tensor], Tensor]
+Objective = Callable[[Tensor, Tensor, Tensor, float], tuple[float, Tensor]]
+
+BLOCK_BYTES = 1 << 28  # the most that logits may take; beyond, exact softmax works in blocks of rows of O
 
 
-class _SoftmaxNats(torch.autograd.Function):
-    """sum over the batch of -log softmax(b + W x + U a)[target], holding one (|V|, B) block instead of four.
+def _exponentials(y: Callable[[], Tensor], dim: int, y_target: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """E = e^(y - shift), in the memory of y(), and its sums over `dim`; e^(y_target - shift); and shift.
 
-    The block holds y, one column per example, then in place E = exp(y - max y). With Z the sums of its columns, the
-    gradient of the cost by y is E / Z - onehot(target); the division by Z and the one-hot part are applied to the small
-    factors x and a, never to the block. At |V| = 16,383 a training step is bound by passes over the block, and this
-    halves them.
+    The shift is 0 unless e^y is too large or too small: to look for the largest logits first costs as much as their
+    exponentials, and is next to never needed.
     """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        a: Tensor | None,
-        W: Tensor | None,
-        U: Tensor | None,
-        b: Tensor,
-        targets: Tensor,
-    ) -> Tensor:
-        y = logits(x, a, W, U, b).T  # (|V|, B)
-        y_target = y.gather(0, targets.unsqueeze(0)).squeeze(0)  # (B,)
-        y_max = y.amax(dim=0)
-        E = y.sub_(y_max).exp_()
-        Z = E.sum(dim=0)
-        ctx.save_for_backward(x, a, W, U, E, Z, targets)
-        return (Z.log() + (y_max - y_target)).sum()  # their difference is exact where they are large
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        x, a, W, U, E, Z, targets = ctx.saved_tensors
-        share = scale / Z  # (B,)
-
-        def gradients(factor: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-            """Gradients by `factor` (x or a) and `weight` (W or U)."""
-            by_factor = (weight.T @ E).T * share.unsqueeze(1) - weight[targets] * scale
-            by_weight = E @ (factor * share.unsqueeze(1))
-            by_weight.index_add_(0, targets, factor * -scale)
-            return by_factor, by_weight
-
-        dx, dW = gradients(x, W) if W is not None else (None, None)
-        da, dU = gradients(a, U) if U is not None else (None, None)
-        db = E @ share
-        db.index_add_(0, targets, -scale.expand(len(targets)))
-        return dx, da, dW, dU, db, None
+    E, E_target = y().exp_(), y_target.exp()
+    Z = E.sum(dim)
+    total = Z + E_target
+    if bool(((total > 1e-30) & (total < 1e30)).all()):
+        return E, Z, E_target, torch.zeros_like(Z)
+    E = y()
+    shift = torch.maximum(E.amax(dim), y_target)
+    E.sub_(shift.unsqueeze(dim)).exp_()
+    return E, E.sum(dim), (y_target - shift).exp_(), shift
 
 
-def softmax(model: NeuralLanguageModel, x: Tensor, a: Tensor | None, targets: Tensor) -> Tensor:
-    """The paper's objective: total exact negative log-likelihood of `targets` (B,), in nats, over the whole of V."""
-    nats: Tensor = _SoftmaxNats.apply(x, a, model.W, model.U, model.b, targets)
-    return nats
+@torch.no_grad()
+def softmax(O: Tensor, z: Tensor, targets: Tensor, rate: float) -> tuple[float, Tensor]:
+    """The paper's objective: total exact negative log-likelihood of `targets` (B,), over the whole of V.
+
+    With E = e^y, one column per example, and Z the sums of its columns, the gradient of the cost by y is
+    E / Z - onehot(target). The division by Z and the one-hot part are applied to the small factor z, never to the block
+    E, and the move of O is made by the product itself: at |V| = 16,383 a step is bound by passes over such blocks.
+    Where E would take more than BLOCK_BYTES it is computed twice, some rows at a time.
+    """
+    O_target = O.index_select(0, targets)
+    y_target = (z * O_target).sum(dim=1)
+    blocks = O.split(max(1, BLOCK_BYTES // (len(z) * O.element_size())))
+    if len(blocks) == 1:
+        E, Z, _, shift = _exponentials(lambda: O @ z.T, 0, y_target)  # (|V|, B), (B,)
+        nats = Z.log() + (shift - y_target)  # their difference is exact where they are large
+        dz = (E.T @ O).div_(Z.unsqueeze(1)).sub_(O_target)
+        O.addmm_(E, z * (rate / Z).unsqueeze(1), alpha=-1)
+    else:
+        nats = torch.full_like(y_target, -math.inf)
+        for rows in blocks:
+            _, Z, _, shift = _exponentials(partial(torch.mm, rows, z.T), 0, y_target)
+            nats = torch.logaddexp(nats, Z.log() + (shift - y_target))
+        dz = -O_target
+        for rows in blocks:
+            share = (rows @ z.T).sub_(nats + y_target).exp_()
+            dz.addmm_(share.T, rows)
+            rows.addmm_(share, z, alpha=-rate)
+    O.index_add_(0, targets, z, alpha=rate)
+    return float(nats.sum()), dz
 
 
 class Noise:
-    """Where noise words come from: S = `words` draws with replacement from q(w) ~ (count(w) + 1)^power.
+    """Where noise words come from: the distinct words among `words` draws from q(w) ~ (count(w) + 1)^power.
 
-    `counts` are those of train, shape (|V|,). Draws use torch's global generator, like dropout, so a resumed training
-    sees the same ones.
+    `counts` are those of train, shape (|V|,). A word is among them with probability 1 - (1 - q(w))^words: near 1 for
+    frequent words, which therefore weigh their own. Draws use torch's global generator, like dropout, so a resumed
+    training sees the same ones.
     """
 
     def __init__(self, counts: np.ndarray, words: int, power: float) -> None:
@@ -88,90 +84,47 @@ class Noise:
         q /= q.sum()
         self.words = words
         self.cumulative = torch.from_numpy(np.cumsum(q))
-        self.log_expected = torch.from_numpy(np.log(words * q)).float()  # log S q(w): how often w is drawn
+        self.log_present = torch.from_numpy(np.log(-np.expm1(words * np.log1p(-q)))).float()
 
     def draw(self) -> tuple[Tensor, Tensor]:
-        """Ids (S,) of noise words shared by a batch, and log S q(w) of each."""
+        """Ids (S,), rising, of noise words shared by a batch; and the log-probability of each to be among them."""
         uniform = torch.rand(self.words, dtype=torch.float64) * self.cumulative[-1]
-        ids = torch.searchsorted(self.cumulative, uniform, right=True).clamp_(max=len(self.cumulative) - 1)
-        return ids, self.log_expected[ids]
+        ids = torch.searchsorted(self.cumulative, uniform, right=True).clamp_(max=len(self.cumulative) - 1).unique()
+        return ids, self.log_present[ids]
 
 
-class _SampledNats(torch.autograd.Function):
-    """sum over the batch of -log(e^y[target] / Z'), where Z' = e^y[target] + sum over noise w of e^y[w] / (S q(w)).
-
-    Z' estimates Z = sum over V of e^y without bias, but for draws of the target itself, which are left out: the target
-    is there for certain (importance sampling, Bengio and Senecal 2003, with noise words shared by the batch).
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        a: Tensor | None,
-        W: Tensor | None,
-        U: Tensor | None,
-        b: Tensor,
-        targets: Tensor,
-        noise: Tensor,
-        log_expected: Tensor,
-    ) -> Tensor:
-        size = len(targets)
-        rows = torch.cat([targets, noise])  # (B + S,)
-        b_rows = b[rows]
-        y_target = b_rows[:size]  # (B,)
-        y_noise = (b_rows[size:] - log_expected).expand(size, -1)  # (B, S)
-        used: list[Tensor | None] = []  # the rows of W and of U
-        for factor, weight in ((x, W), (a, U)):
-            if factor is None or weight is None:
-                used.append(None)
-                continue
-            weight_rows = weight[rows]
-            y_target = y_target + (factor * weight_rows[:size]).sum(dim=1)
-            y_noise = torch.addmm(y_noise, factor, weight_rows[size:].T)
-            used.append(weight_rows)
-        y_noise.masked_fill_(targets.unsqueeze(1) == noise, -math.inf)
-        y_max = torch.maximum(y_noise.amax(dim=1), y_target)
-        E_noise = y_noise.sub_(y_max.unsqueeze(1)).exp_()
-        E_target = (y_target - y_max).exp()
-        Z = E_noise.sum(dim=1).add_(E_target)
-        ctx.save_for_backward(x, a, *used, rows, E_noise, E_target, Z)
-        ctx.vocabulary = len(b)
-        return (Z.log() + (y_max - y_target)).sum()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        x, a, W_rows, U_rows, rows, E_noise, E_target, Z = ctx.saved_tensors
-        size = len(Z)
-        share = scale / Z
-        by_noise = E_noise * share.unsqueeze(1)  # gradient by y of the noise words, (B, S)
-        by_target = E_target * share - scale  # and of the targets, (B,)
-
-        def sparse(values: Tensor) -> Tensor:
-            """A gradient that is `values` (B + S, ...) at `rows`, added up, and 0 in all other rows."""
-            return torch.sparse_coo_tensor(
-                rows.unsqueeze(0), values, (ctx.vocabulary, *values.shape[1:]), check_invariants=False
-            )
-
-        def gradients(factor: Tensor, weight_rows: Tensor) -> tuple[Tensor, Tensor]:
-            by_factor = torch.addmm(by_target.unsqueeze(1) * weight_rows[:size], by_noise, weight_rows[size:])
-            by_weight = torch.cat([by_target.unsqueeze(1) * factor, by_noise.T @ factor])
-            return by_factor, sparse(by_weight)
-
-        dx, dW = gradients(x, W_rows) if W_rows is not None else (None, None)
-        da, dU = gradients(a, U_rows) if U_rows is not None else (None, None)
-        db = sparse(torch.cat([by_target, by_noise.sum(dim=0)]))
-        return dx, da, dW, dU, db, None, None, None
-
-
+@torch.no_grad()
 def sampled_softmax(
-    model: NeuralLanguageModel, x: Tensor, a: Tensor | None, targets: Tensor, *, noise: Noise
-) -> Tensor:
-    """An estimate of the paper's objective from the targets and the noise words of one draw, in nats."""
-    ids, log_expected = (tensor.to(targets.device) for tensor in noise.draw())
-    nats: Tensor = _SampledNats.apply(x, a, model.W, model.U, model.b, targets, ids, log_expected)
-    return nats
+    O: Tensor,
+    z: Tensor,
+    targets: Tensor,
+    rate: float,
+    *,
+    noise: Noise,
+) -> tuple[float, Tensor]:
+    """An estimate of the paper's objective from the targets and the noise words of one draw.
+
+    The cost is that of softmax with Z' = e^y[target] + sum over noise w of e^y[w] / P(w is drawn) in place of Z, the
+    target left out of the noise, since it is there for certain: an estimate without bias (Horvitz and Thompson's),
+    by importance sampling as of Bengio and Senecal (2003) with noise words shared by the batch.
+    """
+    ids, log_present = (tensor.to(targets.device) for tensor in noise.draw())
+    O_target, O_noise = O.index_select(0, targets), O.index_select(0, ids)
+    y_target = (z * O_target).sum(dim=1)
+    place = torch.searchsorted(ids, targets).clamp_(max=len(ids) - 1).unsqueeze(1)  # (B, 1): of the target in ids
+    there = ids[place] == targets.unsqueeze(1)
+
+    def y_noise() -> Tensor:
+        y = torch.addmm(-log_present, z, O_noise.T)  # (B, S)
+        return y.scatter_(1, place, y.gather(1, place).masked_fill_(there, -math.inf))
+
+    E_noise, Z_noise, E_target, shift = _exponentials(y_noise, 1, y_target)
+    Z = Z_noise + E_target
+    dz = (E_noise @ O_noise).addcmul_(O_target, E_target.unsqueeze(1)).div_(Z.unsqueeze(1)).sub_(O_target)
+    share = (rate / Z).unsqueeze(1)
+    O.index_add_(0, ids, E_noise.T @ (z * share), alpha=-1)
+    O.index_add_(0, targets, z * (rate - E_target.unsqueeze(1) * share))
+    return float((Z.log() + (shift - y_target)).sum()), dz
 
 
 def make_objective(preset: Preset, counts: np.ndarray) -> Objective:

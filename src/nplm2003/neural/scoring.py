@@ -16,7 +16,8 @@ from nplm2003.neural.data import Windows, stream_loader
 from nplm2003.neural.model import NeuralLanguageModel
 from nplm2003.vocabulary import TokenStore
 
-SCORING_BATCH = 256
+SCORING_BATCH = 512
+BLOCK = 1024  # words whose logits are computed at a time
 SHAPE = ("order", "hidden", "features", "direct", "vocabulary")  # what weights.pt says of its network
 
 
@@ -40,15 +41,22 @@ def settle(threads: int) -> None:
 
 @torch.no_grad()
 def log_probabilities(model: NeuralLanguageModel, contexts: Tensor, targets: Tensor) -> Tensor:
-    """log P(target | context), shape (B,), of `contexts` (B, n-1) and `targets` (B,): exact, whatever the objective."""
-    x = model.window(contexts)
-    a = model.activation(x)
-    y = model.logits(x, a)
-    y_target = y.gather(1, targets.unsqueeze(1)).squeeze(1)
-    Z = y.exp_().sum(dim=1)  # in place: torch.logsumexp makes two more (B, |V|) blocks
-    if torch.isfinite(Z).all() and Z.all():
+    """log P(target | context), shape (B,), of `contexts` (B, n-1) and `targets` (B,): exact, whatever the objective.
+
+    The logits of BLOCK words at a time: they stay in the processor's cache, and memory does not grow with |V|.
+    """
+    z = model.before_output(contexts)
+    y_target, Z = z.new_zeros(len(z)), z.new_zeros(len(z))
+    for start in range(0, model.vocabulary, BLOCK):
+        y = model.O[start : start + BLOCK] @ z.T  # (BLOCK, B)
+        place = (targets - start).unsqueeze(0)
+        inside = (place >= 0) & (place < len(y))
+        y_target += y.gather(0, place.clamp_(0, len(y) - 1)).mul_(inside).squeeze(0)
+        Z += y.exp_().sum(dim=0)
+    if bool((torch.isfinite(Z) & (Z > 0)).all()):
         return y_target - Z.log()
-    return y_target - model.logits(x, a).logsumexp(dim=1)  # logits too large or too small for their exponentials
+    # Logits too large or too small for their exponentials: shifted by the largest, all at a time.
+    return model(contexts).gather(1, targets.unsqueeze(1)).squeeze(1)
 
 
 def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:
