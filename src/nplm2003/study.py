@@ -51,7 +51,8 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
     _check_corpus(configuration["corpus"])
     for name, preset in configuration["presets"].items():
         try:
-            Preset(**preset)
+            if preset is not None:
+                Preset(**preset)
         except UserError as error:
             raise UserError(f"the configuration: presets.{name}: {error}") from error
     row_schemas = _load(schemas / "rows.schema.yaml")
@@ -60,6 +61,7 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
         for table in TABLES
     }
 
+    _leave_out(configuration["presets"], tables)
     policies = tables["policies"]
     _refuse_duplicates("policy", policies, configuration["policies"])
     names = [row["policy"] for row in policies]
@@ -84,10 +86,18 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
         "sweeps": sweeps,
         "cuts": {row["policy"]: row["train"] for row in sweeps if row["train"]},
         "policy_models": [row["model"] for row in rows if (row["kind"], row["order"]) in POLICY_NGRAMS],
-        "presets": {name: dict(preset) for name, preset in configuration["presets"].items()},
+        "presets": {name: dict(preset) for name, preset in configuration["presets"].items() if preset is not None},
         "seeds": list(configuration["seeds"]),
         "threads": configuration["threads"],
     }
+
+
+def _leave_out(presets: Mapping[str, Any], tables: dict[str, list[dict[str, Any]]]) -> None:
+    """Take the networks of presets that are null out of the tables, with the mixtures and the sweep points of them."""
+    gone = {row["model"] for row in tables["networks"] if presets.get(row["preset"], row) is None}
+    tables["networks"] = [row for row in tables["networks"] if row["model"] not in gone]
+    tables["mixtures"] = [row for row in tables["mixtures"] if not gone & set(row["components"].split(","))]
+    tables["sweeps"] = [row for row in tables["sweeps"] if row["model"] not in gone]
 
 
 def _published(configuration: Mapping[str, Any], tables: Mapping[str, list[dict[str, Any]]], root: Path) -> str | None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from nplm2003.errors import UserError
 from nplm2003.evaluation import perplexity
+from nplm2003.neural import scoring
 from nplm2003.neural.data import Windows
 from nplm2003.neural.model import NeuralLanguageModel
 from nplm2003.neural.scoring import SHAPE, load_network, log_probabilities, score
@@ -58,6 +59,16 @@ def test_scores_are_those_of_the_forward_pass(tiny_store: TokenStore, order: int
         scores = score(model, tiny_store, split)
         assert scores.dtype == np.float32 and scores.shape == tiny_store[split].shape
         np.testing.assert_allclose(scores, expected.cpu(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("block", [1, 7, 39, 40, 41])
+def test_blocks_of_the_vocabulary_never_change_a_score(
+    tiny_store: TokenStore, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    model = network(tiny_store, 3, 4, True)
+    expected = score(model, tiny_store, "test")
+    monkeypatch.setattr(scoring, "BLOCK", block)
+    np.testing.assert_allclose(score(model, tiny_store, "test"), expected, rtol=1e-5, atol=1e-5)
 
 
 @settings(max_examples=20, deadline=None)

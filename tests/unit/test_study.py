@@ -117,6 +117,15 @@ def test_the_exact_study_is_that_of_brown_but_for_its_objective(config: Config) 
     assert {study["presets"]["paper"]["objective"] for study in (brown, exact)} == {"softmax"}
 
 
+def test_a_preset_of_null_is_left_out_with_all_that_uses_it(config: Config) -> None:
+    whole, quick = resolve(config, ROOT), resolve(overlay(config, load("config/quick.yaml")), ROOT)
+    gone = ["MLP1-paper", "MLP2-paper", "MLP9-paper", "MLP10-paper"]
+    assert [row["model"] for row in quick["rows"]] == [m["model"] for m in whole["rows"] if m["model"] not in gone]
+    assert set(quick["presets"]) == {"modern"} and not quick["sweeps"]
+    swept = resolve(overlay(config, {"presets": {"modern": None}}), ROOT)
+    assert {find_row(swept, point["model"])["kind"] for point in swept["sweeps"]} == {"kneser-ney", "interpolated"}
+
+
 def test_reuters_and_licensed_ap_have_the_same_rows(config: Config) -> None:
     on_reuters = overlay(config, load("config/reuters.yaml"))
     on_ap = overlay(on_reuters, load("config/ap.yaml"))

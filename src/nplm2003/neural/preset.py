@@ -23,20 +23,21 @@ AMOUNTS = ("noise_power", "rate", "rate_decay", "weight_decay", "dropout")  # nu
 class Preset:
     """How a network is trained.
 
-    - `objective`: the cost. "softmax" is exact; "sampled-softmax" estimates it from `noise_words` words, drawn anew for
-      every batch in proportion to (count in train + 1)^`noise_power` (`nplm2003.neural.objectives`).
+    - `objective`: the cost. "softmax" is exact; "sampled-softmax" estimates it from the distinct ones of `noise_words`
+      words, drawn anew for every batch in proportion to (count in train + 1)^`noise_power`
+      (`nplm2003.neural.objectives`).
     - `batch`: examples per update (the paper's K); `reduction`: their gradients are summed ("sum": K of the paper's
       updates at once) or averaged ("mean").
     - `rate`, `schedule`: the learning rate and how it falls. "hyperbolic" is the paper's eps_0 / (1 + rate_decay t),
       t in examples; "cosine" falls to 0 along half a cosine over all epochs.
-    - `weight_decay`: each update also subtracts rate x weight_decay x parameter, once per example when gradients are
-      summed; never on the biases b and d (section 2).
+    - `weight_decay`: after each update parameters are multiplied by 1 - rate x weight_decay, once per example when
+      gradients are summed; never the biases b and d (section 2).
     - `dropout`: the share of x and of a that is dropped in training.
     - `bias_start`: b starts at 0 ("zero") or at the log of the add-one unigram probabilities of train ("unigram").
     - `epochs_direct`, `epochs_without_direct`: the most epochs, for networks with and without direct connections.
     - `patience`: stop after so many epochs without a better validation perplexity. The best epoch is kept.
     - `matmul`: "highest" (float32 products) or "medium" (products may round their factors to bfloat16 where the
-      hardware is faster at it; sums, weights and all scoring stay float32).
+      hardware is faster at it, in validation too; sums, weights and all scores stay float32).
     """
 
     objective: str
