@@ -204,8 +204,8 @@ DEPARTURES = (
         14,
         "different",
         "Products of lower precision",
-        "Matrix products in training, and in the validation that chooses the epoch, may round their factors to bfloat16 "
-        "where the hardware is faster at it; sums, parameters and all scores stay in float32.",
+        "Matrix products in training, and in the validation that chooses the epoch, may round their factors to "
+        "bfloat16 where the hardware is faster at it; sums, parameters and all scores stay in float32.",
         _preset(lambda preset: preset["matmul"] != "highest"),
     ),
     Departure(

@@ -61,6 +61,16 @@ def test_scores_are_those_of_the_forward_pass(tiny_store: TokenStore, order: int
         np.testing.assert_allclose(scores, expected.cpu(), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("scale", [1e2, 1e4])
+def test_logits_far_apart_are_scored_as_the_forward_pass_does(tiny_store: TokenStore, scale: float) -> None:
+    model = network(tiny_store, 3, 4, True)
+    model.O.data *= scale
+    contexts, targets = Windows(tiny_store, "valid", 3)[np.arange(50)]
+    expected = model(contexts).detach()[torch.arange(50), targets]
+    assert float(expected.min()) < -scale
+    np.testing.assert_allclose(log_probabilities(model, contexts, targets), expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("block", [1, 7, 39, 40, 41])
 def test_blocks_of_the_vocabulary_never_change_a_score(
     tiny_store: TokenStore, monkeypatch: pytest.MonkeyPatch, block: int
