@@ -20,7 +20,7 @@ from nplm2003.neural.scoring import BLOCK, log_probabilities
 from nplm2003.neural.training import Trainer
 
 V, B = 5000, 64
-VIEWS = set("t permute numpy_T transpose view split slice unsqueeze squeeze expand detach select alias".split())
+VIEWS = {"t", "permute", "numpy_T", "transpose", "view", "split", "slice", "unsqueeze", "squeeze", "expand", "detach"}
 
 
 class Work(TorchDispatchMode):
