@@ -64,11 +64,12 @@ def description_path(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def read_object(path: Path | str) -> dict[str, Any]:
-    """Read a JSON file that holds an object; raises UserError where it holds anything else."""
+def read_object(path: Path | str, keys: Iterable[str] = ()) -> dict[str, Any]:
+    """Read a JSON file that holds an object with all of `keys`; raises UserError where it holds anything else."""
     content = read_json(path)
     if not isinstance(content, dict):
         raise UserError(f"{path} holds no JSON object: make it again")
+    require_keys(path, content, keys)
     return content
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from nplm2003.errors import UserError
-from nplm2003.files import read_json
+from nplm2003.files import read_object, require_keys
 from nplm2003.published import published_corpus, stands_in
 from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row
@@ -26,6 +26,22 @@ from nplm2003.uncertainty import Uncertainty
 
 WORD_NGRAMS = ("interpolated", "kneser-ney")
 NGRAM_KINDS = (*WORD_NGRAMS, "class-based")
+# What is read of study.json and of learning_curve.csv: a file without them is damaged, or another's.
+STUDY = (
+    "name",
+    "title",
+    "corpus",
+    "policy",
+    "policies",
+    "policy_models",
+    "table",
+    "published",
+    "rows",
+    "sweep_rows",
+    "sweeps",
+    "presets",
+)
+CURVE = ("epoch", "examples", "rate", "train_perplexity", "valid_perplexity", "best")
 
 
 def gap_percent(ours: float, published: float | None) -> float | None:
@@ -102,7 +118,12 @@ class Run:
         path = self.folder / "learning_curve.csv"
         if not path.is_file():
             raise UserError(f"{path} does not exist: train {self.model} with seed {self.seed} first")
-        return pd.read_csv(path)
+        try:
+            curve = pd.read_csv(path)
+            curve[list(CURVE)].astype(float)
+        except (ValueError, LookupError) as error:  # pandas' parser errors are ValueErrors
+            raise UserError(f"{path} is damaged ({error}): train {self.model} with seed {self.seed} again") from error
+        return curve
 
 
 @dataclass(frozen=True)
@@ -158,7 +179,7 @@ class Outcomes:
     def __init__(self, study_file: Path | str, results: Path | str) -> None:
         if not Path(study_file).is_file():
             raise UserError(f"{study_file} does not exist: name the study.json that the workflow writes")
-        self.study: dict[str, Any] = read_json(study_file)
+        self.study: dict[str, Any] = read_object(study_file, STUDY)
         given = Path(results)
         inside = given.resolve().name == self.policy
         self.corpus_folder = given.parent if inside else given
@@ -200,7 +221,7 @@ class Outcomes:
         path = self.corpus_folder / policy / "tokens" / "corpus.json"
         if not path.is_file():
             raise UserError(f"{path} does not exist: build the tokens of the vocabulary policy {policy} first")
-        return read_json(path)
+        return read_object(path, ("fingerprint", "vocabulary_size", "tokens"))
 
     def published_line(self, row: Mapping[str, Any]) -> Published | None:
         """The line of the published table that `row` is compared with: same name, order and number of classes."""
@@ -225,7 +246,8 @@ class Outcomes:
         path = self.corpus_folder / policy / model / f"seed{seed}" / "evaluation.json"
         if not path.is_file():
             raise UserError(f"{path} does not exist: score and evaluate {model} with seed {seed} first")
-        evaluation = read_json(path)
+        evaluation = read_object(path, ("vocabulary", "perplexity"))
+        require_keys(path, evaluation["perplexity"], SPLITS)
         if evaluation["vocabulary"] != self.statistics(policy)["fingerprint"]:
             raise UserError(f"{path} was measured on other tokens than those of {policy} now: evaluate {model} again")
         return evaluation
@@ -280,7 +302,7 @@ class Outcomes:
         path = self.folder / "uncertainty.json"
         if not path.is_file():
             raise UserError(f"{path} does not exist: run `nplm2003 bootstrap` on the study first")
-        uncertainty = Uncertainty(read_json(path))
+        uncertainty = Uncertainty(read_object(path, ("perplexity", "pairs")))
         for row in self.rows():
             for split in ("valid", "test"):
                 drawn_from = uncertainty.measured(row.model, split)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nplm2003.errors import UserError
-from nplm2003.files import read_json
+from nplm2003.files import read_object
 from nplm2003.outcomes import Outcomes, Run
 from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row
@@ -72,5 +72,5 @@ def _training(run: Run) -> dict[str, Any]:
     path = run.folder / "training.json"
     if not path.is_file():
         raise UserError(f"{path} does not exist: train {run.model} with seed {run.seed} first")
-    training = read_json(path)
+    training = read_object(path, ("parameters", "seconds"))
     return {"parameters": training["parameters"], "seconds": training["seconds"]}

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -261,6 +262,30 @@ def test_evaluation_of_other_tokens_is_refused(tmp_path: Path) -> None:
     write_json(path, {**json.loads(path.read_text(encoding="utf-8")), "vocabulary": "another"})
     with pytest.raises(UserError, match="MLP7.*measured on other tokens"):
         row_records(Outcomes(tmp_path / "study.json", tmp_path))
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"perplexity": [], "vocabulary": 1, "tokens": {}}', "epoch,best\n1,x\n"]
+)
+@pytest.mark.parametrize(
+    ("file", "read_it"),
+    [
+        ("study.json", lambda outcomes: outcomes),
+        ("top40/tokens/corpus.json", row_records),
+        ("top40/MLP7/seed1/evaluation.json", row_records),
+        ("top40/uncertainty.json", lambda outcomes: outcomes.uncertainty),
+        (
+            "top40/MLP7/seed1/learning_curve.csv",
+            lambda outcomes: next(run for run in outcomes.runs() if run.model == "MLP7").learning_curve(),
+        ),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, file: str, read_it: Callable[[Outcomes], Any], content: str) -> None:
+    make_study(tmp_path, small_study(), SMALL)
+    assert (tmp_path / file).is_file()
+    (tmp_path / file).write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=Path(file).name):
+        read_it(Outcomes(tmp_path / "study.json", tmp_path))
 
 
 def test_folder_of_the_policy_is_accepted_for_that_of_the_corpus(folder: Path, outcomes: Outcomes) -> None:

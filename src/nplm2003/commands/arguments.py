@@ -49,3 +49,11 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return value
+
+
+def seed(text: str) -> int:
+    """An argparse type: a whole number from 1 to 2^32 - 1, as in a configuration."""
+    value = positive(text)
+    if value >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text} is above {2**32 - 1}, the highest seed")
+    return value

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nplm2003.commands.arguments import add_command, add_scores, add_tokens, positive
+from nplm2003.commands.arguments import add_command, add_scores, add_tokens, positive, seed
 from nplm2003.errors import UserError
-from nplm2003.files import read_json
+from nplm2003.files import read_json, read_object
 from nplm2003.provenance import provenance
 from nplm2003.scoring import SPLITS, write_scores
 
@@ -42,7 +42,7 @@ def register(subparsers: Any) -> None:
         "--preset-file", type=Path, required=True, metavar="FILE", help="JSON with a `presets` object (study.json)"
     )
     parser.add_argument("--preset", required=True, metavar="NAME", help="which of them")
-    parser.add_argument("--seed", type=positive, required=True, help="seed of the weights, the order and the dropout")
+    parser.add_argument("--seed", type=seed, required=True, help="seed of the weights, the order and the dropout")
     parser.add_argument("--threads", type=positive, default=1, help="CPU threads to use (default: 1)")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder of the trained network")
 
@@ -108,7 +108,7 @@ def _score(options: argparse.Namespace) -> None:
 
     store = TokenStore(options.tokens)
     model = load_network(options.network / "weights.pt", store)
-    training = read_json(options.network / "training.json")
+    training = read_object(options.network / "training.json", ("seed", "provenance"))
     write_scores(
         options.output,
         {split: score(model, store, split, threads=options.threads) for split in SPLITS},
