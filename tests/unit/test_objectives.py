@@ -15,7 +15,7 @@ from torch import Tensor
 from nplm2003.errors import UserError
 from nplm2003.neural import objectives
 from nplm2003.neural.model import NeuralLanguageModel
-from nplm2003.neural.objectives import Noise, Objective, make_objective, sampled_softmax, softmax
+from nplm2003.neural.objectives import Noise, Objective, make_objective, noise_contrastive, sampled_softmax, softmax
 from nplm2003.neural.preset import Preset
 
 SHAPES = [(4, True), (4, False), (0, True)]
@@ -191,6 +191,39 @@ def test_noise_words_are_there_as_often_as_they_say() -> None:
     np.testing.assert_allclose(noise.log_present, np.log(present), rtol=1e-5)
 
 
+def test_noise_contrastive_gradients_are_those_of_its_formula() -> None:
+    model, contexts, targets = example(4, True, torch.float64)
+    noise = Given(list(range(50)), 20, 0.75, [0, 3, 5, 17, 49])
+    noise.log_present = noise.log_present.double()
+    z = model.before_output(contexts)
+    ours = cost_and_gradients(partial(noise_contrastive, noise=noise), model, z, targets)
+
+    def cost(y: Tensor) -> Tensor:
+        is_next = torch.sigmoid(y - noise.log_present)
+        return -(is_next[torch.arange(32), targets].log().sum() + (1 - is_next[:, noise.ids]).log().sum())
+
+    expected = by_autograd(model, z, cost)
+    y_target = (z @ model.O.T).detach()[torch.arange(32), targets]
+    assert_close(ours, (-float(y_target.sum()), *expected[1:]), 1e-11)
+
+
+def test_noise_contrast_is_at_rest_where_the_network_is_right() -> None:
+    # P = (1/2, 1/3, 1/6) in every context, and y its log: the mean gradient over targets and draws is 0.
+    P = np.array([3, 2, 1]) / 6
+    noise = Noise(np.array([5, 0, 2]), 2, 0.75)
+    noise.log_present = noise.log_present.double()
+    torch.manual_seed(0)
+    z, targets = torch.ones(6, 1, dtype=torch.float64), torch.tensor([0, 0, 0, 1, 1, 2])
+    moves = []
+    for _ in range(5000):
+        O = torch.from_numpy(np.log(P))[:, None].clone()
+        noise_contrastive(O, z, targets, 1.0, noise=noise)
+        moves.append(O[:, 0].numpy() - np.log(P))
+    error = np.std(moves, axis=0) / np.sqrt(len(moves))
+    assert (error > 0).all() and (error < 0.05).all()
+    assert (np.abs(np.mean(moves, axis=0)) < 4 * error).all()
+
+
 def test_the_estimate_of_Z_has_no_bias() -> None:
     # exp(cost) = Z' / e^y[target], and over draws Z' is Z on average: counts and logits of no special kind.
     torch.manual_seed(1)
@@ -219,3 +252,5 @@ def test_objectives_by_name(make_preset: Callable[..., Preset]) -> None:
     made = make_objective(make_preset(objective="sampled-softmax", noise_words=5, noise_power=0.5), np.array([1, 2]))
     assert made.func is sampled_softmax  # type: ignore[attr-defined]
     assert made.keywords["noise"].words == 5  # type: ignore[attr-defined]
+    made = make_objective(make_preset(objective="noise-contrastive", noise_words=5), np.array([1, 2]))
+    assert made.func is noise_contrastive  # type: ignore[attr-defined]

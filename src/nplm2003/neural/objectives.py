@@ -93,15 +93,19 @@ class Noise:
         return ids, self.log_present[ids]
 
 
+def _move(
+    O: Tensor, z: Tensor, targets: Tensor, ids: Tensor, by_target: Tensor, by_noise: Tensor, rate: float
+) -> Tensor:
+    """Move the rows of O in use, given the gradients by y of targets (B,) and noise (B, S); return that by z."""
+    O_target, O_noise = O.index_select(0, targets), O.index_select(0, ids)
+    dz = (by_noise @ O_noise).addcmul_(O_target, by_target.unsqueeze(1))
+    O.index_add_(0, ids, by_noise.T @ z, alpha=-rate)
+    O.index_add_(0, targets, z * by_target.unsqueeze(1), alpha=-rate)
+    return dz
+
+
 @torch.no_grad()
-def sampled_softmax(
-    O: Tensor,
-    z: Tensor,
-    targets: Tensor,
-    rate: float,
-    *,
-    noise: Noise,
-) -> tuple[float, Tensor]:
+def sampled_softmax(O: Tensor, z: Tensor, targets: Tensor, rate: float, *, noise: Noise) -> tuple[float, Tensor]:
     """An estimate of the paper's objective from the targets and the noise words of one draw.
 
     The cost is that of softmax with Z' = e^y[target] + sum over noise w of e^y[w] / P(w is drawn) in place of Z, the
@@ -109,26 +113,41 @@ def sampled_softmax(
     by importance sampling as of Bengio and Senecal (2003) with noise words shared by the batch.
     """
     ids, log_present = (tensor.to(targets.device) for tensor in noise.draw())
-    O_target, O_noise = O.index_select(0, targets), O.index_select(0, ids)
-    y_target = (z * O_target).sum(dim=1)
+    y_target = (z * O.index_select(0, targets)).sum(dim=1)
     place = torch.searchsorted(ids, targets).clamp_(max=len(ids) - 1).unsqueeze(1)  # (B, 1): of the target in ids
     there = ids[place] == targets.unsqueeze(1)
 
     def y_noise() -> Tensor:
-        y = torch.addmm(-log_present, z, O_noise.T)  # (B, S)
+        y = torch.addmm(-log_present, z, O.index_select(0, ids).T)  # (B, S)
         return y.scatter_(1, place, y.gather(1, place).masked_fill_(there, -math.inf))
 
     E_noise, Z_noise, E_target, shift = _exponentials(y_noise, 1, y_target)
     Z = Z_noise + E_target
-    dz = (E_noise @ O_noise).addcmul_(O_target, E_target.unsqueeze(1)).div_(Z.unsqueeze(1)).sub_(O_target)
-    share = (rate / Z).unsqueeze(1)
-    O.index_add_(0, ids, E_noise.T @ (z * share), alpha=-1)
-    O.index_add_(0, targets, z * (rate - E_target.unsqueeze(1) * share))
+    by_noise = E_noise.div_(Z.unsqueeze(1))
+    dz = _move(O, z, targets, ids, E_target / Z - 1, by_noise, rate)
     return float((Z.log() + (shift - y_target)).sum()), dz
+
+
+@torch.no_grad()
+def noise_contrastive(O: Tensor, z: Tensor, targets: Tensor, rate: float, *, noise: Noise) -> tuple[float, Tensor]:
+    """Noise-contrastive estimation (Gutmann and Hyvarinen 2010; Mnih and Teh 2012): to tell targets from noise words.
+
+    Of a word w that is either the next one or drawn, e^y[w] / (e^y[w] + P(w is drawn)) is the probability that it is
+    the next one, as if e^y were normalised; at the optimum it is. The gradients by y are this probability, less 1 for
+    the target. Returned in place of the cost is - y[target], the negative log-likelihood if Z is 1.
+    """
+    ids, log_present = (tensor.to(targets.device) for tensor in noise.draw())
+    y_target = (z * O.index_select(0, targets)).sum(dim=1)
+    by_target = torch.sigmoid(y_target - noise.log_present.to(targets.device)[targets]) - 1
+    by_noise = torch.addmm(-log_present, z, O.index_select(0, ids).T).sigmoid_()
+    return -float(y_target.sum()), _move(O, z, targets, ids, by_target, by_noise, rate)
+
+
+SAMPLED = {"sampled-softmax": sampled_softmax, "noise-contrastive": noise_contrastive}
 
 
 def make_objective(preset: Preset, counts: np.ndarray) -> Objective:
     """The objective that `preset` names, for a vocabulary whose words have `counts` (|V|,) in train."""
     if preset.objective == "softmax":
         return softmax
-    return partial(sampled_softmax, noise=Noise(counts, preset.noise_words, preset.noise_power))
+    return partial(SAMPLED[preset.objective], noise=Noise(counts, preset.noise_words, preset.noise_power))

@@ -9,7 +9,7 @@ from typing import Any
 from nplm2003.errors import UserError
 
 CHOICES = {
-    "objective": ("softmax", "sampled-softmax"),
+    "objective": ("softmax", "sampled-softmax", "noise-contrastive"),
     "reduction": ("sum", "mean"),
     "schedule": ("hyperbolic", "cosine"),
     "bias_start": ("zero", "unigram"),
@@ -24,8 +24,8 @@ class Preset:
     """How a network is trained.
 
     - `objective`: the cost. "softmax" is exact; "sampled-softmax" estimates it from the distinct ones of `noise_words`
-      words, drawn anew for every batch in proportion to (count in train + 1)^`noise_power`
-      (`nplm2003.neural.objectives`).
+      words, drawn anew for every batch in proportion to (count in train + 1)^`noise_power`; "noise-contrastive" learns
+      to tell them from the next word (`nplm2003.neural.objectives`).
     - `batch`: examples per update (the paper's K); `reduction`: their gradients are summed ("sum": K of the paper's
       updates at once) or averaged ("mean").
     - `rate`, `schedule`: the learning rate and how it falls. "hyperbolic" is the paper's eps_0 / (1 + rate_decay t),
