@@ -89,6 +89,7 @@ def make_preset() -> Callable[..., Preset]:
             "epochs_direct": 1,
             "epochs_without_direct": 1,
             "patience": 5,
+            "valid_every": 1,
             "matmul": "highest",
         }
         return Preset(**{**values, **changes})

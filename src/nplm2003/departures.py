@@ -204,8 +204,9 @@ DEPARTURES = (
         14,
         "different",
         "Products of lower precision",
-        "Matrix products in training, and in the validation that chooses the epoch, may round their factors to "
-        "bfloat16 where the hardware is faster at it; sums, parameters and all scores stay in float32.",
+        "Matrix products in training, in the validation that chooses the epoch, and for the scores of train may round "
+        "their factors to bfloat16 where the hardware is faster at it; sums, parameters and the scores of validation "
+        "and test stay in float32.",
         _preset(lambda preset: preset["matmul"] != "highest"),
     ),
     Departure(
@@ -221,7 +222,8 @@ DEPARTURES = (
         "open",
         "Early stopping",
         "The paper stops early on validation without giving the rule. Here the parameters of the epoch with the lowest "
-        "validation perplexity are kept, and training ends after a number of epochs without improvement.",
+        "validation perplexity are kept, and training ends after a number of epochs without improvement. A preset "
+        "may look at a part of the tokens of validation for this (`valid_every`).",
         _is("network"),
     ),
     Departure(

@@ -43,6 +43,7 @@ MODERN: dict[str, Any] = {
     "epochs_direct": 8,
     "epochs_without_direct": 8,
     "patience": 2,
+    "valid_every": 1,
     "matmul": "medium",
 }
 PAPER: dict[str, Any] = {
@@ -60,6 +61,7 @@ PAPER: dict[str, Any] = {
     "epochs_direct": 10,
     "epochs_without_direct": 20,
     "patience": 2,
+    "valid_every": 1,
     "matmul": "highest",
 }
 

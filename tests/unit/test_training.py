@@ -207,6 +207,14 @@ def test_sampled_training_comes_close_to_exact_training(
     assert valid["sampled"] == pytest.approx(valid["exact"], rel=0.02)
 
 
+def test_validation_may_read_every_third_token(tiny_store: TokenStore, tmp_path: Path, make_preset: MakePreset) -> None:
+    summary = run(tiny_store, tmp_path, make_preset(valid_every=3))
+    model = load_network(tmp_path / "weights.pt", tiny_store)
+    expected = perplexity(score(model, tiny_store, "valid")[::3])
+    assert summary["valid_perplexity"] == pytest.approx(expected, rel=1e-5)
+    assert expected != pytest.approx(perplexity(score(model, tiny_store, "valid")), rel=1e-3)
+
+
 # --- starts and seeds ------------------------------------------------------------------------------------------------
 
 
@@ -371,6 +379,7 @@ OVERFITTING: dict[str, Any] = {
     "weight_decay": 0.0,
     "epochs_direct": 30,
     "patience": 3,
+    "valid_every": 1,
 }
 LARGE = {"hidden": 20, "features": 10}
 

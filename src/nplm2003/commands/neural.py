@@ -51,8 +51,9 @@ def register(subparsers: Any) -> None:
         "score",
         _score,
         "score every token with a trained network",
-        "Write the natural-log probability of every token of train, valid and test under a trained network. Scoring is "
-        "always the exact softmax over the whole vocabulary in float32.",
+        "Write the natural-log probability of every token of train, valid and test under a trained network, by the "
+        "exact softmax over the whole vocabulary. Products are in float32 for valid and test, and for train as the "
+        "preset says (`matmul`).",
         "nplm2003 score --tokens results/brown/top16383/tokens --network results/my-net --model my-net \\\n"
         "      --output results/my-net/scores",
     )
@@ -108,10 +109,15 @@ def _score(options: argparse.Namespace) -> None:
 
     store = TokenStore(options.tokens)
     model = load_network(options.network / "weights.pt", store)
-    training = read_object(options.network / "training.json", ("seed", "provenance"))
+    training = read_object(options.network / "training.json", ("seed", "preset", "provenance"))
+    # Train is the larger part and decides nothing: its products may be as rough as those of training.
+    matmul = {"train": training["preset"]["matmul"]}
     write_scores(
         options.output,
-        {split: score(model, store, split, threads=options.threads) for split in SPLITS},
+        {
+            split: score(model, store, split, threads=options.threads, matmul=matmul.get(split, "highest"))
+            for split in SPLITS
+        },
         model=options.model,
         seed=training["seed"],
         vocabulary=store.fingerprint,

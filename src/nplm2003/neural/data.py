@@ -73,10 +73,10 @@ class EpochOrder(Sampler[np.ndarray]):
             yield order[start : start + self.batch]
 
 
-def in_order(length: int, batch: int) -> Iterator[np.ndarray]:
-    """Batches of positions 0, 1, 2, ... in stream order."""
-    for start in range(0, length, batch):
-        yield np.arange(start, min(start + batch, length))
+def in_order(length: int, batch: int, every: int = 1) -> Iterator[np.ndarray]:
+    """Batches of positions 0, `every`, 2 `every`, ... in stream order."""
+    for start in range(0, length, batch * every):
+        yield np.arange(start, min(start + batch * every, length), every)
 
 
 def training_loader(windows: Windows, batch: int, seed: int) -> DataLoader[Stretch]:
@@ -86,6 +86,6 @@ def training_loader(windows: Windows, batch: int, seed: int) -> DataLoader[Stret
     )
 
 
-def stream_loader(windows: Windows, batch: int) -> DataLoader[tuple[Tensor, Tensor]]:
-    """The loader of a held-out split, in stream order."""
-    return DataLoader(windows, batch_size=None, sampler=list(in_order(len(windows), batch)))
+def stream_loader(windows: Windows, batch: int, every: int = 1) -> DataLoader[tuple[Tensor, Tensor]]:
+    """The loader of every token of a split, or every second, third, ..., in stream order."""
+    return DataLoader(windows, batch_size=None, sampler=list(in_order(len(windows), batch, every)))

@@ -15,7 +15,7 @@ CHOICES = {
     "bias_start": ("zero", "unigram"),
     "matmul": ("highest", "medium"),
 }
-COUNTS = ("batch", "epochs_direct", "epochs_without_direct", "patience")  # whole numbers from 1
+COUNTS = ("batch", "epochs_direct", "epochs_without_direct", "patience", "valid_every")  # whole numbers from 1
 AMOUNTS = ("noise_power", "rate", "rate_decay", "weight_decay", "dropout")  # numbers from 0
 
 
@@ -36,8 +36,11 @@ class Preset:
     - `bias_start`: b starts at 0 ("zero") or at the log of the add-one unigram probabilities of train ("unigram").
     - `epochs_direct`, `epochs_without_direct`: the most epochs, for networks with and without direct connections.
     - `patience`: stop after so many epochs without a better validation perplexity. The best epoch is kept.
+    - `valid_every`: validation after an epoch reads every token of valid (1), or every second (2), ...; tables take no
+      number from there.
     - `matmul`: "highest" (float32 products) or "medium" (products may round their factors to bfloat16 where the
-      hardware is faster at it, in validation too; sums, weights and all scores stay float32).
+      hardware is faster at it, also in validation and for scores of train; sums, weights and scores of valid and
+      test stay float32).
     """
 
     objective: str
@@ -54,6 +57,7 @@ class Preset:
     epochs_direct: int
     epochs_without_direct: int
     patience: int
+    valid_every: int
     matmul: str
 
     def __post_init__(self) -> None:

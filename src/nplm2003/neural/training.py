@@ -290,7 +290,7 @@ def train(
             trainer.fit(
                 module,
                 training_loader(windows, preset.batch, seed),
-                stream_loader(Windows(store, "valid", order), SCORING_BATCH),
+                stream_loader(Windows(store, "valid", order), SCORING_BATCH, preset.valid_every),
                 ckpt_path=str(last) if last.is_file() else None,
                 weights_only=True,
             )
