@@ -61,12 +61,10 @@ def ours(shape: dict[str, Any], preset: Preset, batch: tuple[torch.Tensor, torch
     counts = 1_000_000 / np.arange(1, VOCABULARY + 1)
     model = NeuralLanguageModel(VOCABULARY, **shape)
     trainer = Trainer(model, preset, make_objective(preset, counts), seed=1, total=10**9)
-    optimizer = trainer.configure_optimizers()
 
     def step() -> None:
         torch.set_float32_matmul_precision(preset.matmul)
-        trainer.descend(optimizer, *batch)
-        optimizer.step()
+        trainer.descend(*batch)
 
     return step
 

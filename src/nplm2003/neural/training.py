@@ -41,16 +41,16 @@ def start_bias(store: TokenStore) -> Tensor:
     return ((counts + 1) / (counts.sum() + len(counts))).log().float()
 
 
-def dropout(values: Tensor, share: float) -> Tensor:
-    """`values` with a random `share` of them set to 0 and the others divided by 1 - share.
+def dropout(like: Tensor, share: float) -> Tensor | float:
+    """Factors for the numbers of `like`: 0 for a random `share` of them, 1 / (1 - share) for the others.
 
     The share is rounded to 1 / 65,536: four decisions from one random number take a third of the time of torch's own.
     """
     if share == 0:
-        return values
-    bits = torch.empty(-(-values.numel() // 4), dtype=torch.int64, device=values.device).random_(-(2**63), None)
-    kept = bits.view(torch.int16)[: values.numel()].view(values.shape) >= round(share * 65_536) - 32_768
-    return values * kept.to(values.dtype).div_(1 - share)
+        return 1.0
+    bits = torch.empty(-(-like.numel() // 4), dtype=torch.int64, device=like.device).random_(-(2**63), None)
+    kept = bits.view(torch.int16)[: like.numel()].view(like.shape) >= round(share * 65_536) - 32_768
+    return kept.to(like.dtype).div_(1 - share)
 
 
 class Trainer(pl.LightningModule):
@@ -70,8 +70,8 @@ class Trainer(pl.LightningModule):
         self.valid_nats, self.valid_tokens = 0.0, 0
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Plain stochastic gradient descent, of what the objective does not move itself."""
-        return torch.optim.SGD([p for p in self.model.parameters() if p.requires_grad], lr=self.preset.rate)
+        """What Lightning counts its steps by; it never gets a gradient. The updates are made in `descend`."""
+        return torch.optim.SGD(self.model.parameters(), lr=self.preset.rate)
 
     def on_train_epoch_start(self) -> None:
         self._start_epoch()
@@ -82,42 +82,48 @@ class Trainer(pl.LightningModule):
             # Dropout and noise draw from this. It is seeded per epoch, and once the loader has started: that draws a
             # number as well, before on_train_epoch_start in the first epoch of a run, after it in the others.
             torch.manual_seed(int(np.random.SeedSequence((self.seed, self.current_epoch)).generate_state(1)[0]))
-        counted = self.optimizers()  # Lightning's wrapper: its step counts as one of Lightning's, for checkpoints
-        assert isinstance(counted, LightningOptimizer)
-        optimizer = counted.optimizer
-        for contexts, targets in batch[:-1]:
-            self.descend(optimizer, contexts, targets)
-            optimizer.step()
+        for contexts, targets in batch:
+            self.descend(contexts, targets)
             if not self.preset.sampled:
                 self._decay()
-        self.descend(optimizer, *batch[-1])
-        counted.step()
         self._decay()
+        counter = self.optimizers()
+        assert isinstance(counter, LightningOptimizer)
+        counter.step()  # checkpoints are kept of steps that count
 
-    def descend(self, optimizer: torch.optim.Optimizer, contexts: Tensor, targets: Tensor) -> None:
-        """Move O for one mini-batch, and set gradients and rate with which `optimizer` then moves all else."""
+    @torch.no_grad()
+    def descend(self, contexts: Tensor, targets: Tensor) -> None:
+        """One update of stochastic gradient descent, on one mini-batch: `contexts` (B, n-1), `targets` (B,).
+
+        Gradients are written out as in section 3.2 of the paper: a sampled update is so small that autograd and an
+        optimizer would take a sixth of its time.
+        """
         model, preset, size = self.model, self.preset, len(targets)
         rate = preset.rate_at(self.examples, self.total)
-        scale = 1 / size if preset.reduction == "mean" else 1.0
-        self.owed_decay += rate * scale * size * preset.weight_decay
-        leaf = model.window(contexts).detach().requires_grad_()
-        x = dropout(leaf, preset.dropout)
+        self.owed_decay += rate * preset.weight_decay * (1 if preset.reduction == "mean" else size)
+        rate *= 1 / size if preset.reduction == "mean" else 1.0  # of the summed gradient
+
+        x = model.window(contexts)
+        x_factor = dropout(x, preset.dropout)
+        x = x * x_factor
         a = model.activation(x)
-        z = model.join(x, a if a is None else dropout(a, preset.dropout))
-        nats, dz = self.objective(model.O, z.detach(), targets, rate * scale)
+        a_factor = 1.0 if a is None else dropout(a, preset.dropout)
+        z = model.join(x, a if a is None else a * a_factor)
+        nats, dz = self.objective(model.O, z, targets, rate)
         self._perplexity(nats, size)
         self.train_nats += nats
         self.train_tokens += size
         self.examples += size
-        for group in optimizer.param_groups:
-            group["lr"] = rate * scale
-        optimizer.zero_grad(set_to_none=True)
-        z.backward(dz)
+
+        dx = dz[:, : x.shape[1]] if model.direct else torch.zeros_like(x)
+        if a is not None and model.H is not None and model.d is not None:
+            do = dz[:, -1 - model.hidden : -1] * a_factor * (1 - a * a)  # by o = d + H x
+            dx = torch.addmm(dx, do, model.H)
+            model.H.addmm_(do.T, x, alpha=-rate)
+            model.d.sub_(do.sum(dim=0), alpha=rate)
         if model.C.requires_grad:
-            assert leaf.grad is not None
-            model.C.grad = torch.sparse_coo_tensor(
-                contexts.reshape(1, -1), leaf.grad.reshape(-1, model.features), model.C.shape, check_invariants=False
-            )
+            dx = (dx * x_factor).view(-1, model.features)
+            model.C.index_add_(0, contexts.flatten(), dx, alpha=-rate)
 
     def _decay(self) -> None:
         """Do the weight decay that is owed: on weights and C, never on the biases b and d (section 2).
