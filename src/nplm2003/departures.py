@@ -318,6 +318,15 @@ DEPARTURES = (
         "the one of a single run.",
         lambda study, row: row["kind"] == "network" and len(row["seeds"]) > 1,
     ),
+    Departure(
+        30,
+        "different",
+        "Another output layer",
+        "In place of one softmax over all words: one over word classes and one over the words of the class (Goodman "
+        "2001), or a product of binary decisions (Morin and Bengio 2005), with classes learnt from train. Both sum to "
+        "1 over V.",
+        lambda study, row: row.get("outputs") not in (None, "words"),
+    ),
 )
 
 

@@ -63,6 +63,6 @@ def corpus_options(study: Mapping[str, Any], policy: str) -> str:
 
 
 def network_options(row: Mapping[str, Any]) -> str:
-    """What `train` is told of the shape of a network, from its row; features are learnt where it is told nothing."""
-    fixed = None if row["word_features"] == "learnt" else row["word_features"]
-    return options(**{key: row[key] for key in SHAPE_OPTIONS}, word_features=fixed)
+    """What `train` is told of the shape of a network, from its row; nothing where it has what is usual."""
+    special = {key: row[key] for key, usual in (("word_features", "learnt"), ("outputs", "words")) if row[key] != usual}
+    return options(**{key: row[key] for key in SHAPE_OPTIONS}, **special)

@@ -143,7 +143,7 @@ def _rows(
     """
     presets, seeds = configuration["presets"], list(configuration["seeds"])
     (policy,) = (row for row in tables["policies"] if row["policy"] == configuration["policy"])
-    empty = dict.fromkeys(("order", "classes", "hidden", "features", "direct", "word_features", "preset"))
+    empty = dict.fromkeys(("order", "classes", "hidden", "features", "direct", "word_features", "outputs", "preset"))
     networks, ngrams = [], []
     for row in tables["networks"]:
         where = f"{configuration['networks']}, row {row['model']}"
@@ -151,6 +151,11 @@ def _rows(
             raise UserError(f"{where}: no preset {row['preset']!r}; the configuration has {', '.join(sorted(presets))}")
         if row["hidden"] == 0 and not row["direct"]:
             raise UserError(f"{where}: with hidden 0 and direct no, the output ignores the context; change one of them")
+        if row["outputs"] != "words" and presets[row["preset"]]["objective"] != "softmax":
+            raise UserError(
+                f"{where}: outputs {row['outputs']} is trained by its exact objective; choose a preset with softmax"
+            )
+        _check_classes(row, where, policy, row["outputs"] != "words")
         networks.append({**empty, **row, "kind": "network", "seeds": seeds[: row["seeds"]]})
     for row in tables["ngrams"]:
         where = f"{configuration['ngrams']}, row {row['model']}"
@@ -161,7 +166,7 @@ def _rows(
             )
         if row["kind"] == "interpolated" and row["order"] != 3:
             raise UserError(f"{where}: the interpolated model of the paper is a trigram; set order to 3")
-        _check_classes(row, where, policy)
+        _check_classes(row, where, policy, row["kind"] == "class-based")
         ngrams.append({**empty, **row, "seeds": [0]})
     models = {row["model"]: row for row in networks + ngrams if row["table"]}
     mixtures = []
@@ -235,12 +240,15 @@ def _sweeps(
     return points
 
 
-def _check_classes(row: Mapping[str, Any], where: str, policy: Mapping[str, Any]) -> None:
-    """A class-based row has a number of classes that the vocabulary allows, and no other row has one."""
+def _check_classes(row: Mapping[str, Any], where: str, policy: Mapping[str, Any], needed: bool) -> None:
+    """A row that needs word classes, and no other, has a number of classes that the vocabulary allows."""
     classes = row["classes"]
-    if (row["kind"] == "class-based") != (classes is not None):
+    if needed != (classes is not None):
         asked = "says how many classes it has" if classes is None else "has classes; leave the cell empty"
-        raise UserError(f"{where}: classes is {classes or 'empty'}: a class-based row, and no other, {asked}")
+        raise UserError(
+            f"{where}: classes is {classes or 'empty'}: a row that is class-based or whose outputs are classes or a "
+            f"tree, and no other, {asked}"
+        )
     if classes is not None and policy["cut"] == "rank" and classes >= policy["size"]:
         raise UserError(
             f"{where}: {classes} classes for the {policy['size']} words of policy {policy['policy']}; use fewer classes"

@@ -44,12 +44,12 @@ rank30	stream	rank	30	no	no	no	no	no
 freq2-train	train	frequency	2	yes	yes	no	yes	yes
 """,
     "networks": """\
-model	published	order	hidden	features	direct	word_features	preset	seeds	table
-MLP1	MLP1	5	4	6	yes	learnt	modern		yes
-MLP7		3	4	3	yes	learnt	modern		yes
-MLP9-paper	MLP9	5	5	3	no	learnt	paper	1	yes
-MLP9-svd		5	5	3	no	svd	paper	1	yes
-short		4	4	3	yes	learnt	modern	1	no
+model	published	order	hidden	features	direct	word_features	outputs	classes	preset	seeds	table
+MLP1	MLP1	5	4	6	yes	learnt	words		modern		yes
+MLP7		3	4	3	yes	learnt	words		modern		yes
+MLP9-paper	MLP9	5	5	3	no	learnt	words		paper	1	yes
+MLP9-svd		5	5	3	no	svd	words		paper	1	yes
+short		4	4	3	yes	learnt	words		modern	1	no
 """,
     "ngrams": """\
 model	published	kind	classes	order	table

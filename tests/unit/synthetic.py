@@ -74,7 +74,8 @@ def policy(name: str, **settings: Any) -> dict[str, Any]:
 
 def row(model: str, kind: str, **settings: Any) -> dict[str, Any]:
     """A row of a study; what is not given is None."""
-    empty = dict.fromkeys(("published", "order", "classes", "hidden", "features", "direct", "word_features", "preset"))
+    keys = ("published", "order", "classes", "hidden", "features", "direct", "word_features", "outputs", "preset")
+    empty = dict.fromkeys(keys)
     return {"model": model, **empty, "kind": kind, "seeds": [0], **settings}
 
 
@@ -93,7 +94,7 @@ NO_SWEEPS: dict[str, Any] = {"sweep_rows": [], "sweeps": [], "cuts": {}}
 def small_study() -> dict[str, Any]:
     """Two networks, one of them with both presets, a mixture, and two n-grams, beside the paper's table for Brown."""
     parts = ["MLP5", "interpolated-trigram"]
-    shape = {"order": 5, "hidden": 50, "features": 30, "direct": True, "word_features": "learnt"}
+    shape = {"order": 5, "hidden": 50, "features": 30, "direct": True, "word_features": "learnt", "outputs": "words"}
     net = {**shape, "preset": "modern", "seeds": [1]}
     return {
         "name": "brown",

@@ -21,12 +21,21 @@ NET = {"order": 5, "hidden": 50, "features": 30, "direct": True, "preset": "mode
 def full_study() -> dict[str, Any]:
     """Rows for every claim, their names saying nothing of what they are."""
     rows = [
-        row("a", "network", published="MLP5", word_features="learnt", **NET),
-        row("b", "network", published="MLP7", word_features="learnt", **{**NET, "order": 3}),
-        row("c", "network", word_features="learnt", **{**NET, "hidden": 0}),
-        row("d", "network", published="MLP9", word_features="learnt", **{**NET, "hidden": 100, "direct": False}),
-        row("e", "network", word_features="svd", **NET),
-        row("x", "network", word_features="learnt", **{**NET, "preset": "paper"}),  # alone with its preset
+        row("a", "network", published="MLP5", word_features="learnt", outputs="words", **NET),
+        row("b", "network", published="MLP7", word_features="learnt", outputs="words", **{**NET, "order": 3}),
+        row("c", "network", word_features="learnt", outputs="words", **{**NET, "hidden": 0}),
+        row(
+            "d",
+            "network",
+            published="MLP9",
+            word_features="learnt",
+            outputs="words",
+            **{**NET, "hidden": 100, "direct": False},
+        ),
+        row("e", "network", word_features="svd", outputs="words", **NET),
+        row(
+            "x", "network", word_features="learnt", outputs="words", **{**NET, "preset": "paper"}
+        ),  # alone with its preset
     ]
     shapes = {each["model"]: each for each in rows}
     rows += [

@@ -15,8 +15,9 @@ from torch.utils._pytree import tree_leaves
 from nplm2003.neural import objectives
 from nplm2003.neural.model import NeuralLanguageModel
 from nplm2003.neural.objectives import Noise, sampled_softmax, softmax
+from nplm2003.neural.outputs import BLOCK
 from nplm2003.neural.preset import Preset
-from nplm2003.neural.scoring import BLOCK, log_probabilities
+from nplm2003.neural.scoring import log_probabilities
 from nplm2003.neural.training import Trainer
 
 V, B = 5000, 64

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nplm2003.errors import UserError
 from nplm2003.evaluation import perplexity
-from nplm2003.neural import scoring
+from nplm2003.neural import outputs
 from nplm2003.neural.data import Windows
 from nplm2003.neural.model import NeuralLanguageModel
 from nplm2003.neural.scoring import SHAPE, load_network, log_probabilities, score
@@ -33,8 +33,9 @@ def network(store: TokenStore, order: int, hidden: int, direct: bool) -> NeuralL
 
 
 def save(model: NeuralLanguageModel, store: TokenStore, path: Path) -> Path:
-    values = (model.order, model.hidden, model.features, model.direct, store.fingerprint)
-    torch.save({"shape": dict(zip(SHAPE, values, strict=True)), "weights": model.state_dict()}, path)
+    values = (model.order, model.hidden, model.features, model.direct, "words", store.fingerprint)
+    shape = dict(zip(SHAPE, values, strict=True))
+    torch.save({"shape": shape, "class_of": None, "weights": model.state_dict()}, path)
     return path
 
 
@@ -77,7 +78,7 @@ def test_blocks_of_the_vocabulary_never_change_a_score(
 ) -> None:
     model = network(tiny_store, 3, 4, True)
     expected = score(model, tiny_store, "test")
-    monkeypatch.setattr(scoring, "BLOCK", block)
+    monkeypatch.setattr(outputs, "BLOCK", block)
     np.testing.assert_allclose(score(model, tiny_store, "test"), expected, rtol=1e-5, atol=1e-5)
 
 

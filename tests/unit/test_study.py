@@ -368,7 +368,7 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     "no number of classes": (
         "ngrams",
         changed("classes-500-3", "classes", ""),
-        ["row classes-500-3", "classes is empty", "a class-based row, and no other, says how many"],
+        ["row classes-500-3", "classes is empty", "class-based", "and no other, says how many"],
     ),
     "classes of words": ("ngrams", changed("kneser-ney-3", "classes", "9"), ["row kneser-ney-3", "classes is 9"]),
     "one class": ("ngrams", changed("classes-500-3", "classes", "1"), ["row classes-500-3: classes", "minimum of 2"]),
@@ -402,6 +402,8 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
         ["row MLP2", "component 'MLP9-n2'", "of the main table"],
     ),
     "unknown features": ("networks", changed("MLP9-svd", "word_features", "lsi"), ["MLP9-svd: word_features", "'lsi'"]),
+    "outputs of a sampled network": ("networks", changed("MLP9", "outputs", "tree"), ["row MLP9", "exact objective"]),
+    "classes for one softmax": ("networks", changed("MLP9", "classes", "50"), ["row MLP9: classes is 50", "no other"]),
     "unknown sweep": ("sweeps", extra("depth", "", "", "MLP9"), ["row depth: sweep", "'depth'"]),
     "unknown model of a sweep": (
         "sweeps",
@@ -434,7 +436,7 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     "missing column": ("networks", lambda lines: [line[:-1] for line in lines], ["no column 'table'"]),
     "unknown column": ("networks", lambda lines: [[*line, "x"] for line in lines], ["unknown column 'x'"]),
     "column twice": ("ngrams", lambda lines: [[*line, line[-1]] for line in lines], ["a column twice"]),
-    "ragged row": ("networks", lambda lines: [*lines, ["MLP11", "", "5"]], ["row MLP11", "3 cells for 10 columns"]),
+    "ragged row": ("networks", lambda lines: [*lines, ["MLP11", "", "5"]], ["row MLP11", "3 cells for 12 columns"]),
     "spaces for tabs": ("ngrams", lambda lines: [[" ".join(line)] for line in lines], ["unknown column", "no column"]),
     "empty": ("networks", lambda lines: [], ["is empty", "model published order"]),
 }

@@ -120,8 +120,11 @@ def row_value(key):
 
 
 def class_files(wildcards):
-    """The table of word classes, and its description, that a class-based row takes its classes from."""
-    folder = f"{RESULTS}/{wildcards.policy}/classes/{find_row(STUDY, wildcards.model)['classes']}"
+    """The table of word classes, and its description, that a row takes its classes from; nothing where it has none."""
+    classes = find_row(STUDY, wildcards.model)["classes"]
+    if classes is None:
+        return {}
+    folder = f"{RESULTS}/{wildcards.policy}/classes/{classes}"
     return {"classes": f"{folder}/classes.tsv", "description": f"{folder}/classes.json"}
 
 
@@ -138,7 +141,7 @@ def network_options(wildcards):
 def network_code(wildcards):
     """The modules that train a network; only one whose features are not learnt depends on where they come from."""
     fixed = ["neural/cooccurrence"] if find_row(STUDY, wildcards.model)["word_features"] != "learnt" else []
-    return modules("neural/model", "neural/objectives", "neural/data", "neural/preset", "neural/training", *fixed)
+    return modules("neural/model", "neural/objectives", "neural/outputs", "neural/data", "neural/preset", "neural/training", *fixed)
 
 
 def preset_file(wildcards):

@@ -20,6 +20,7 @@ rule train_network:
     """A killed training goes on from its last finished epoch: the checkpoints are not an output, so they stay."""
     input:
         rules.build_tokens.output,
+        unpack(class_files),
         preset=preset_file,
         code=network_code,
     output:
@@ -45,12 +46,13 @@ rule train_network:
         runtime=1440,
     params:
         row=network_options,
+        classes=lambda wildcards, input: plan.options(classes=input.get("classes")),
         tokens=subpath(input[0], parent=True),
         folder=subpath(output[0], parent=True),
     message:
         "Training {wildcards.model}, seed {wildcards.seed} (log: {log})"
     shell:
-        "python -m nplm2003 train --tokens {params.tokens:q} {params.row} --preset-file {input.preset:q}"
+        "python -m nplm2003 train --tokens {params.tokens:q} {params.row} {params.classes} --preset-file {input.preset:q}"
         " --seed {wildcards.seed} --threads {threads} --output {params.folder:q} 2>> {log:q}"
 
 
@@ -60,7 +62,7 @@ rule score_network:
         rules.build_tokens.output,
         network=rules.train_network.output[0],
         training=rules.train_network.output[3],
-        code=modules("neural/model", "neural/data", "neural/scoring", "scoring"),
+        code=modules("neural/model", "neural/outputs", "neural/data", "neural/scoring", "scoring"),
     output:
         scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/scores"),
     log:

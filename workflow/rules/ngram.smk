@@ -1,7 +1,7 @@
 """The n-gram baselines (section 4.1): modified Kneser-Ney by KenLM, class-based, and the interpolated trigram."""
 
 LMPLZ = "data/tools/lmplz"
-CLASSES = sorted({row["classes"] for row in ROWS if row["kind"] == "class-based"})
+CLASSES = sorted({row["classes"] for row in ROWS if row["kind"] in ("class-based", "network") and row["classes"]})
 
 
 rule build_lmplz:

@@ -39,6 +39,14 @@ def register(subparsers: Any) -> None:
         help="C: learnt, or fixed singular vectors of the co-occurrence counts of train (default: learnt)",
     )
     parser.add_argument(
+        "--outputs",
+        choices=("words", "classes", "tree"),
+        default="words",
+        help="output layer: one softmax over all words, one over --classes and one in each class, or a binary tree "
+        "(default: words)",
+    )
+    parser.add_argument("--classes", type=Path, metavar="FILE", help="the classes.tsv of `learn-classes`")
+    parser.add_argument(
         "--preset-file", type=Path, required=True, metavar="FILE", help="JSON with a `presets` object (study.json)"
     )
     parser.add_argument("--preset", required=True, metavar="NAME", help="which of them")
@@ -66,6 +74,7 @@ def register(subparsers: Any) -> None:
 def _train(options: argparse.Namespace) -> None:
     from nplm2003.neural.preset import Preset
     from nplm2003.neural.training import train
+    from nplm2003.ngram.classes import read_classes
     from nplm2003.vocabulary import TokenStore
 
     try:
@@ -84,13 +93,19 @@ def _train(options: argparse.Namespace) -> None:
         )
     if options.hidden == 0 and not options.direct:
         raise UserError("a network with --hidden 0 needs --direct, or its output ignores the context")
+    if (options.outputs == "words") != (options.classes is None):
+        raise UserError(f"--outputs {options.outputs} goes {'without' if options.classes else 'with'} --classes")
+    store = TokenStore(options.tokens)
+    class_of = None if options.classes is None else read_classes(options.classes, store)[0]
     summary = train(
-        TokenStore(options.tokens),
+        store,
         order=options.order,
         hidden=options.hidden,
         features=options.features,
         direct=options.direct,
         word_features=options.word_features,
+        outputs=options.outputs,
+        class_of=class_of,
         preset=preset,
         seed=options.seed,
         output=options.output,

@@ -71,7 +71,8 @@ def network_label(row: Mapping[str, Any], varied: str) -> str:
     shape = [f"{letter} = {row[key]}" for key, letter in letters.items() if key != varied]
     direct = "direct" if row["direct"] else "no direct"
     fixed = [] if row["word_features"] == "learnt" else ["fixed features"]
-    return ", ".join(["network", *shape, direct, *fixed, row["preset"]])
+    outputs = [] if row["outputs"] == "words" else [f"output {row['outputs']}"]
+    return ", ".join(["network", *shape, direct, *fixed, *outputs, row["preset"]])
 
 
 def ngram_label(row: Mapping[str, Any]) -> str:

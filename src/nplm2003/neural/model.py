@@ -19,6 +19,9 @@ Nearly all of the arithmetic is in y, so W, U and b are columns of one matrix an
 |--------|------------------|-------------------------------------------------------------------------------|
 | O      | (|V|, K)         | [W U b], the output layer; K = (n-1) m + h + 1, or h + 1 without W            |
 | z      | (B, K)           | (x, a, 1), what it is multiplied with: y = z O', without x where there is no W |
+
+How z O' becomes a distribution is the output layer's affair (`nplm2003.neural.outputs`): by the paper's softmax over
+all words, or by others whose rows of O stand for something else than words.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ import math
 
 import torch
 from torch import Tensor, nn
+
+from nplm2003.neural.outputs import Output, Words
 
 
 def count_parameters(vocabulary: int, order: int, hidden: int, features: int, direct: bool) -> int:
@@ -42,13 +47,17 @@ def count_parameters(vocabulary: int, order: int, hidden: int, features: int, di
 class NeuralLanguageModel(nn.Module):
     """y = b + W x + U tanh(d + H x), with W only if `direct` and H, d, U only if `hidden` > 0.
 
+    `output`: the output layer; one softmax over all words unless another is given.
+
     Raises ValueError for an order below 2, no features, or a network with neither hidden units nor direct connections.
     """
 
     C: Tensor
     O: Tensor
 
-    def __init__(self, vocabulary: int, order: int, hidden: int, features: int, direct: bool) -> None:
+    def __init__(
+        self, vocabulary: int, order: int, hidden: int, features: int, direct: bool, output: Output | None = None
+    ) -> None:
         super().__init__()
         if order < 2 or features < 1 or hidden < 0 or vocabulary < 2:
             raise ValueError("a network needs order >= 2, features >= 1, hidden >= 0 and a vocabulary of 2 or more")
@@ -65,9 +74,11 @@ class NeuralLanguageModel(nn.Module):
         self.C = nn.Parameter(torch.empty(vocabulary, features))
         self.H = nn.Parameter(torch.empty(hidden, width)) if hidden else None
         self.d = nn.Parameter(torch.empty(hidden)) if hidden else None
-        self.O = nn.Parameter(torch.empty(vocabulary, (width if direct else 0) + hidden + 1))
+        self.output = output or Words(vocabulary)
+        K = (width if direct else 0) + hidden + 1
+        self.O = nn.Parameter(torch.empty(self.output.rows, K))
         self.reset_parameters()
-        expected = count_parameters(vocabulary, order, hidden, features, direct)
+        expected = count_parameters(vocabulary, order, hidden, features, direct) + (self.output.rows - vocabulary) * K
         actual = sum(parameter.numel() for parameter in self.parameters())
         assert actual == expected, f"{actual} parameters, the paper's formula gives {expected}"
 
@@ -123,4 +134,4 @@ class NeuralLanguageModel(nn.Module):
 
     def forward(self, contexts: Tensor) -> Tensor:
         """log P(w | context) for every word w: shape (B, |V|) for `contexts` of shape (B, n-1)."""
-        return torch.log_softmax(self.before_output(contexts) @ self.O.T, dim=1)
+        return self.output.distribution(self.O, self.before_output(contexts))

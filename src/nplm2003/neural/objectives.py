@@ -3,7 +3,8 @@
 An objective is a function (O, z, targets, rate) that moves O (|V|, K) against its gradient, in place, by `rate` times
 the gradient, and returns the total cost of the batch in nats and its gradient by z (B, K) before the move, with which
 the rest of the network is updated. The cost need not be the exact negative log-likelihood: a sampled one computes y for
-the targets and some noise words alone, and touches only their rows of O. Scoring is always exact.
+the targets and some noise words alone, and touches only their rows of O. Scoring is always exact. Output layers other
+than a softmax over all words bring an exact objective of their own (`nplm2003.neural.outputs`).
 """
 
 from __future__ import annotations
@@ -146,8 +147,11 @@ def noise_contrastive(O: Tensor, z: Tensor, targets: Tensor, rate: float, *, noi
 SAMPLED = {"sampled-softmax": sampled_softmax, "noise-contrastive": noise_contrastive}
 
 
-def make_objective(preset: Preset, counts: np.ndarray) -> Objective:
-    """The objective that `preset` names, for a vocabulary whose words have `counts` (|V|,) in train."""
+def make_objective(preset: Preset, counts: np.ndarray, exact: Objective = softmax) -> Objective:
+    """The objective that `preset` names, for a vocabulary whose words have `counts` (|V|,) in train.
+
+    `exact`: the exact one of the output layer, where it is none over all words at once.
+    """
     if preset.objective == "softmax":
-        return softmax
+        return exact
     return partial(SAMPLED[preset.objective], noise=Noise(counts, preset.noise_words, preset.noise_power))

@@ -14,11 +14,11 @@ from torch import Tensor
 from nplm2003.errors import UserError
 from nplm2003.neural.data import Windows, stream_loader
 from nplm2003.neural.model import NeuralLanguageModel
+from nplm2003.neural.outputs import make_output
 from nplm2003.vocabulary import TokenStore
 
 SCORING_BATCH = 512
-BLOCK = 1024  # words whose logits are computed at a time
-SHAPE = ("order", "hidden", "features", "direct", "vocabulary")  # what weights.pt says of its network
+SHAPE = ("order", "hidden", "features", "direct", "outputs", "vocabulary")  # what weights.pt says of its network
 
 
 def keep_memory() -> None:
@@ -43,21 +43,8 @@ def settle(threads: int) -> None:
 
 @torch.no_grad()
 def log_probabilities(model: NeuralLanguageModel, contexts: Tensor, targets: Tensor) -> Tensor:
-    """log P(target | context), shape (B,), of `contexts` (B, n-1) and `targets` (B,): exact, whatever the objective.
-
-    The logits of BLOCK words at a time: they stay in the processor's cache, and memory does not grow with |V|.
-    """
-    z = model.before_output(contexts)
-    y_target, Z = z.new_empty(len(z)), z.new_zeros(len(z))
-    block_of, place = targets // BLOCK, (targets % BLOCK).unsqueeze(0)
-    for block, rows in enumerate(model.O.split(BLOCK)):
-        y = rows @ z.T  # (BLOCK, B)
-        y_target = torch.where(block_of == block, y.gather(0, place.clamp(max=len(y) - 1)).squeeze(0), y_target)
-        Z += y.exp_().sum(dim=0)
-    if bool((torch.isfinite(Z) & (Z > 0)).all()):
-        return y_target - Z.log()
-    # Logits too large or too small for their exponentials: shifted by the largest, all at a time.
-    return model(contexts).gather(1, targets.unsqueeze(1)).squeeze(1)
+    """log P(target | context), shape (B,), of `contexts` (B, n-1) and `targets` (B,): exact, whatever the objective."""
+    return model.output.log_probabilities(model.O, model.before_output(contexts), targets)
 
 
 def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:
@@ -72,10 +59,23 @@ def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:
                 f"{path} was trained on other tokens than {store.folder} holds: "
                 "score it on the tokens it was trained with"
             )
-        model = NeuralLanguageModel(store.size, shape["order"], shape["hidden"], shape["features"], shape["direct"])
+        class_of = None if content["class_of"] is None else content["class_of"].numpy()
+        output = make_output(shape["outputs"], store.size, class_of, store.train_counts)
+        model = NeuralLanguageModel(
+            store.size, shape["order"], shape["hidden"], shape["features"], shape["direct"], output
+        )
         model.load_state_dict(content["weights"])
     # What torch and pickle raise for files that are damaged or something else; their texts run over many lines.
-    except (OSError, EOFError, RuntimeError, LookupError, TypeError, ValueError, pickle.UnpicklingError) as error:
+    except (
+        OSError,
+        EOFError,
+        RuntimeError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        pickle.UnpicklingError,
+    ) as error:
         raise UserError(f"{path} cannot be read as a network ({type(error).__name__}): train it again") from error
     return model.eval()
 

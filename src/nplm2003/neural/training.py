@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import logging
 import math
 import shutil
@@ -25,20 +26,15 @@ from nplm2003.errors import UserError
 from nplm2003.files import read_json, whole, write_array, write_json, write_text
 from nplm2003.neural.cooccurrence import svd_features
 from nplm2003.neural.data import Stretch, Windows, stream_loader, training_loader
-from nplm2003.neural.model import NeuralLanguageModel, count_parameters
+from nplm2003.neural.model import NeuralLanguageModel
 from nplm2003.neural.objectives import Objective, make_objective
+from nplm2003.neural.outputs import make_output
 from nplm2003.neural.preset import Preset
 from nplm2003.neural.scoring import SCORING_BATCH, SHAPE, log_probabilities, settle
 from nplm2003.vocabulary import TokenStore
 
 CURVE_COLUMNS = ("epoch", "examples", "rate", "train_perplexity", "valid_perplexity", "seconds", "best")
 MONITOR = "valid_perplexity"
-
-
-def start_bias(store: TokenStore) -> Tensor:
-    """log((count + 1) / (T + |V|)) of every word, counts of train: where b starts with `bias_start: unigram`."""
-    counts = torch.from_numpy(np.asarray(store.train_counts, dtype=np.float64))
-    return ((counts + 1) / (counts.sum() + len(counts))).log().float()
 
 
 def dropout(like: Tensor, share: float) -> Tensor | float:
@@ -214,6 +210,8 @@ def train(
     seed: int,
     output: Path | str,
     word_features: str = "learnt",
+    outputs: str = "words",
+    class_of: np.ndarray | None = None,
     threads: int = 1,
     progress: bool = False,
     provenance: Mapping[str, Any] | None = None,
@@ -221,7 +219,8 @@ def train(
     """Train one network on train, choosing the epoch on valid; test is never opened.
 
     `word_features`: C is "learnt" from a random start, or stays at the "svd" of the co-occurrence counts of train
-    (`nplm2003.neural.cooccurrence`); the other parameters start the same in both cases.
+    (`nplm2003.neural.cooccurrence`); the other parameters start the same in both cases. `outputs`: the output layer
+    (`nplm2003.neural.outputs`), with `class_of` (|V|,), the classes of the words, where it is not one of "words".
     Writes into `output`: `weights.pt` (the best epoch), `features.npy` (its C), `learning_curve.csv` and
     `training.json`. While it runs, `output/checkpoints` holds the last and the best epoch; a run that was killed
     goes on from the last finished epoch if its settings and tokens are the same, and ends with the same result.
@@ -233,16 +232,19 @@ def train(
     settle(threads)
     torch.set_float32_matmul_precision(preset.matmul)
     torch.manual_seed(seed)
-    model = NeuralLanguageModel(store.size, order, hidden, features, direct)
+    output_layer = make_output(outputs, store.size, class_of, store.train_counts)
+    if preset.sampled and outputs != "words":
+        raise UserError(f"the output layer {outputs!r} is trained by its exact objective: choose a preset with softmax")
+    model = NeuralLanguageModel(store.size, order, hidden, features, direct, output_layer)
     if preset.bias_start == "unigram":
-        model.b.data.copy_(start_bias(store))
+        model.b.data.copy_(output_layer.start(store.train_counts))
     if word_features == "svd":
         model.C.data.copy_(svd_features(store, features))
         model.C.requires_grad_(False)
 
     windows = Windows(store, "train", order)
     epochs = preset.epochs(direct)
-    objective = make_objective(preset, store.train_counts)
+    objective = make_objective(preset, store.train_counts, output_layer.descend)
     module = Trainer(model, preset, objective, seed, total=epochs * len(windows))
     settings = {
         "order": order,
@@ -250,6 +252,8 @@ def train(
         "features": features,
         "direct": direct,
         "word_features": word_features,
+        "outputs": outputs,
+        "classes": None if class_of is None else hashlib.sha256(class_of.tobytes()).hexdigest(),
         "preset": preset.as_dict(),
         "seed": seed,
         "vocabulary": store.fingerprint,
@@ -283,7 +287,7 @@ def train(
             enable_model_summary=False,
             num_sanity_val_steps=0,
         )
-        parameters = count_parameters(store.size, order, hidden, features, direct)
+        parameters = sum(parameter.numel() for parameter in model.parameters())
         trained_parameters = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
         error = products_error()
         print(
@@ -322,7 +326,9 @@ def train(
         _write_curve(output / "learning_curve.csv", module.history, best_row["epoch"])
         write_array(output / "features.npy", weights["C"].numpy())
         with whole(output / "weights.pt") as temporary:
-            torch.save({"shape": {key: settings[key] for key in SHAPE}, "weights": weights}, temporary)
+            shape = {key: settings[key] for key in SHAPE}
+            classes = None if class_of is None else torch.from_numpy(class_of)
+            torch.save({"shape": shape, "class_of": classes, "weights": weights}, temporary)
         write_json(output / "training.json", summary)
     return summary
 
