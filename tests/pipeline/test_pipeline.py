@@ -37,6 +37,7 @@ FIGURES = (
     "claims",
     "rows-against-paper",
     "learning-curves",
+    "training-time",
     "order",
     "classes",
     "mixture-weight",
@@ -228,7 +229,7 @@ def test_a_change_of_style_draws_again_and_trains_nothing(study: Clone) -> None:
         drawn = {f"plot_{figure}" for figure in FIGURES}
         assert set(study.planned("all")) == drawn | {"write_paper", "write_report"}
     with study.changed("src/nplm2003/figures/training.py", "\n", "\n\n"):
-        assert study.planned("figures") == {"plot_learning-curves": 1}
+        assert study.planned("figures") == {"plot_learning-curves": 1, "plot_training-time": 1}
     assert study.planned("all") == {}
 
 

@@ -175,6 +175,15 @@ def test_learning_curves_mark_the_epoch_that_was_kept(outcomes: Outcomes) -> Non
     assert kept == [10]
 
 
+def test_the_ways_to_train_a_network_stand_on_one_axis_of_seconds(outcomes: Outcomes) -> None:
+    # MLP5 under both presets has the most ways; its epochs took 60 seconds each.
+    figure = draw("training-time", outcomes)
+    (axes,) = figure.axes
+    assert axes.get_title(loc="left") == "n = 5, h = 50, m = 30, direct"
+    assert [list(line.get_xdata())[:3] for line in axes.lines] == [[60, 120, 180]] * 2
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["MLP5", "MLP5-paper"]
+
+
 def test_missing_learning_curve_is_named(tmp_path: Path) -> None:
     outcomes = Outcomes(make_study(tmp_path, small_study(), SMALL), tmp_path)
     (tmp_path / "top40" / "MLP7" / "seed1" / "learning_curve.csv").unlink()

@@ -19,6 +19,7 @@ FIGURES = {
     "claims": ("verdicts", "draw_claims"),
     "rows-against-paper": ("comparisons", "draw_rows_against_paper"),
     "learning-curves": ("training", "draw_learning_curves"),
+    "training-time": ("training", "draw_training_time"),
     "order": ("comparisons", "draw_order"),
     "classes": ("comparisons", "draw_classes"),
     "mixture-weight": ("mixtures", "draw_mixture_weight"),

@@ -1,8 +1,9 @@
-"""Learning curves of the networks."""
+"""Learning curves of the networks, by epoch and by seconds."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -10,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from nplm2003.figures.style import INK, WIDTH, blank, look
-from nplm2003.outcomes import Outcomes, Run
+from nplm2003.outcomes import Outcomes, Row, Run
 
 
 def draw_learning_curves(outcomes: Outcomes) -> Figure:
@@ -51,4 +52,40 @@ def draw_learning_curves(outcomes: Outcomes) -> Figure:
     ]
     panels[0][-1].legend(handles=styles, loc="upper right")
     figure.legend(handles=handles, loc="outside lower center", ncols=5)
+    return figure
+
+
+def draw_training_time(outcomes: Outcomes) -> Figure:
+    """Validation perplexity against the seconds that training has taken: the ways to train one network, compared.
+
+    The network is the one that the study trains in the most ways (presets, output layers); a line per seed.
+    """
+    shapes: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in outcomes.rows("network"):
+        if row.settings["word_features"] == "learnt":
+            shapes[tuple(row.settings[key] for key in ("order", "hidden", "features", "direct"))].append(row)
+    if not shapes:
+        return blank("This study trains no network: there is no learning curve.")
+    (order, hidden, features, direct), rows = max(shapes.items(), key=lambda item: len(item[1]))
+    figure, axes = plt.subplots(figsize=(5.6, 4.0))
+    for index, row in enumerate(rows):
+        colour, marker = look(index)
+        for run in row.runs:
+            curve = run.learning_curve()
+            axes.plot(curve["seconds"].cumsum(), curve["valid_perplexity"], color=colour, marker=marker, markersize=4)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.yaxis.set_minor_locator(LogLocator(subs=(1.5, 2, 3, 4, 5, 7)))
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_minor_formatter("{x:,.0f}")
+    axes.grid(True, which="both")
+    axes.set_title(f"n = {order}, h = {hidden}, m = {features}, {'direct' if direct else 'no direct'}")
+    axes.set_xlabel("seconds of training")
+    axes.set_ylabel("validation perplexity")
+    handles = [
+        Line2D([], [], color=look(index)[0], marker=look(index)[1], markersize=4, label=row.model)
+        for index, row in enumerate(rows)
+    ]
+    axes.legend(handles=handles)
     return figure
