@@ -1,10 +1,10 @@
-"""Examples per second of every way to train, against what the machine's matrix products allow.
+"""How fast are a training step and scoring, and what do the machine's products allow?
 
-Each network of Table 1 takes steps on random words with the vocabulary of Brown: a plain PyTorch loop (cross-entropy,
-dense gradients), exact softmax with float32 and with bfloat16 products, and sampled softmax. The ceiling is the best
-measured rate of the products of one step, in float32, over the 6 |V| (h + direct (n-1) m) multiplications and additions
-that an example costs. CPU time of one thread, the best of several rounds, all ways in turn in every round, so that the
-ratios hold on a machine that does other work.
+Each network of Table 1 and that of AP News takes steps on random words, as frequent as in a text, with the vocabulary
+of Brown: a plain PyTorch loop (cross-entropy, dense gradients by autograd), and every objective of the study. The
+ceiling is the measured rate of the three products of an exact step alone: 6 |V| K multiplications and additions an
+example. Scoring is compared with its one product, 2 |V| K. Times are of one thread, the best of several rounds, all
+ways in turn in every round, so that ratios hold on a machine that does other work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "src"))  # also runs in a clone that is not instal
 from nplm2003.neural.model import NeuralLanguageModel  # noqa: E402
 from nplm2003.neural.objectives import make_objective  # noqa: E402
 from nplm2003.neural.preset import Preset  # noqa: E402
-from nplm2003.neural.scoring import settle  # noqa: E402
+from nplm2003.neural.scoring import SCORING_BATCH, log_probabilities, settle  # noqa: E402
 from nplm2003.neural.training import Trainer  # noqa: E402
 
 VOCABULARY = 16_383
@@ -38,14 +38,15 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "MLP9": {"order": 5, "hidden": 100, "features": 30, "direct": False},
     "AP": {"order": 6, "hidden": 60, "features": 100, "direct": True},
 }
-EXACT = {"objective": "softmax", "noise_words": 0}
+EXACT = {"objective": "softmax", "noise_words": 0, "noise_power": 0.0}
 WAYS: dict[str, dict[str, Any]] = {
     "exact, float32": EXACT | {"matmul": "highest"},
     "exact, bfloat16": EXACT | {"matmul": "medium"},
-    "sampled, 100 words": {"noise_words": 100},
-    "sampled, 400 words": {"noise_words": 400},
-    "sampled, 800 words": {"noise_words": 800},
+    "sampled softmax": {},
+    "NCE": {"objective": "noise-contrastive"},
+    "NCE, 100 words": {"objective": "noise-contrastive", "noise_words": 100},
 }
+PRECISIONS = {"float32": "highest", "bfloat16": "medium"}
 
 
 def seconds(step: Callable[[], None], repeat: int) -> float:
@@ -84,53 +85,91 @@ def plain(shape: dict[str, Any], batch: tuple[torch.Tensor, torch.Tensor]) -> Ca
     return step
 
 
-def products(shape: dict[str, Any], size: int) -> Callable[[], None]:
-    """The three products of one step with all factors side by side: forward, by the factors, by the weights."""
-    width = shape["hidden"] + shape["direct"] * (shape["order"] - 1) * shape["features"]
-    weights, factors, y = torch.randn(VOCABULARY, width), torch.randn(size, width), torch.randn(VOCABULARY, size)
-    outputs = torch.empty(VOCABULARY, size), torch.empty(width, size), torch.empty(VOCABULARY, width)
+def products(shape: dict[str, Any], size: int, matmul: str, number: int) -> Callable[[], None]:
+    """The first `number` of the three products of one exact step: y, and the gradients by z and by O."""
+    K = NeuralLanguageModel(VOCABULARY, **shape).O.shape[1]
+    O, z, y = torch.randn(VOCABULARY, K), torch.randn(size, K), torch.randn(VOCABULARY, size)
+    factors = ((O, z.T), (y.T, O), (y, z))[:number]
+    results = [torch.empty(len(left), right.shape[1]) for left, right in factors]
 
     def step() -> None:
-        torch.set_float32_matmul_precision("highest")
-        torch.mm(weights, factors.T, out=outputs[0])
-        torch.mm(weights.T, y, out=outputs[1])
-        torch.mm(y, factors, out=outputs[2])
+        torch.set_float32_matmul_precision(matmul)
+        for (left, right), result in zip(factors, results, strict=True):
+            torch.mm(left, right, out=result)
 
     return step
+
+
+def scoring(shape: dict[str, Any], batch: tuple[torch.Tensor, torch.Tensor], matmul: str) -> Callable[[], None]:
+    """Scores of one batch."""
+    model = NeuralLanguageModel(VOCABULARY, **shape)
+
+    def step() -> None:
+        torch.set_float32_matmul_precision(matmul)
+        log_probabilities(model, *batch)
+
+    return step
+
+
+def draw(shape: dict[str, Any], size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Contexts and targets as frequent as in a text, so that sampled updates touch as many rows as there."""
+    weights = 1 / torch.arange(1, VOCABULARY + 1)
+    drawn = torch.multinomial(weights, size * shape["order"], replacement=True).view(size, -1)
+    return drawn[:, 1:].contiguous(), drawn[:, 0].contiguous()
+
+
+def rates(steps: dict[str, Callable[[], None]], size: int, rounds: int) -> dict[str, float]:
+    """Examples per second of each step."""
+    best = dict.fromkeys(steps, float("inf"))
+    for _ in range(rounds):
+        for way, step in steps.items():
+            step()
+            best[way] = min(best[way], seconds(step, 5))
+    return {way: size / value for way, value in best.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", default=list(NETWORKS), metavar="NETWORK", help=", ".join(NETWORKS))
     parser.add_argument("--rounds", type=int, default=5, help="rounds of which the best counts (default: 5)")
-    parser.add_argument("--batch", type=int, default=128, help="examples per update (default: 128)")
     options = parser.parse_args()
     if unknown := [name for name in options.networks if name not in NETWORKS]:
         parser.error(f"no network {unknown[0]}: name some of {', '.join(NETWORKS)}")
 
     settle(1)
+    torch.manual_seed(1)
     modern = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]["modern"]
-    print(f"|V| {VOCABULARY:,}, {options.batch} examples per update, examples per second of one thread\n")
-    print(f"| network | float32 products alone | plain PyTorch | {' | '.join(WAYS)} |")
-    print(f"|---|{'--:|' * (len(WAYS) + 2)}")
+    size = modern["batch"]
+    print(f"|V| {VOCABULARY:,}, examples per second of one thread\n\nTraining, {size} examples per update:\n")
+    ways = [f"{way} (of the {kind} products)" for way, kind in zip(WAYS, PRECISIONS, strict=False)] + list(WAYS)[2:]
+    print(f"| network | float32 products | bfloat16 products | plain PyTorch | {' | '.join(ways)} |")
+    print(f"|---|{'--:|' * (len(WAYS) + 3)}")
     for name in options.networks:
-        shape = NETWORKS[name]
-        torch.manual_seed(1)
-        # Words as frequent as in a text, so that sparse updates touch as many rows as there.
-        weights = 1 / torch.arange(1, VOCABULARY + 1)
-        words = torch.multinomial(weights, options.batch * shape["order"], replacement=True)
-        drawn = words.view(options.batch, -1)
-        batch = drawn[:, 1:].contiguous(), drawn[:, 0].contiguous()
-        steps = {"products": products(shape, options.batch), "plain": plain(shape, batch)}
+        shape, batch = NETWORKS[name], draw(NETWORKS[name], size)
+        steps = {kind: products(shape, size, matmul, 3) for kind, matmul in PRECISIONS.items()}
+        steps["plain"] = plain(shape, batch)
         steps |= {way: ours(shape, Preset(**modern | change), batch) for way, change in WAYS.items()}
-        best = dict.fromkeys(steps, float("inf"))
-        for _ in range(options.rounds):
-            for way, step in steps.items():
-                step()
-                best[way] = min(best[way], seconds(step, 5))
-        rates = {way: options.batch / value for way, value in best.items()}
-        cells = [f"{rates['products']:,.0f}"]
-        cells += [f"{rates[way]:,.0f} (x {rates[way] / rates['plain']:.1f})" for way in steps if way != "products"]
+        found = rates(steps, size, options.rounds)
+        cells = [f"{found[way]:,.0f}" for way in (*PRECISIONS, "plain")]
+        for way in WAYS:
+            kind = way.removeprefix("exact, ")
+            share = f" ({100 * found[way] / found[kind]:.0f} %)" if kind in found and kind in PRECISIONS else ""
+            cells.append(f"{found[way]:,.0f}{share}, x {found[way] / found['plain']:.1f}")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+    print(f"\nScoring, {SCORING_BATCH} tokens at a time:\n")
+    print("| network | float32 product | scores (of the product) | bfloat16 product | scores (of the product) |")
+    print("|---|--:|--:|--:|--:|")
+    for name in options.networks:
+        shape, batch = NETWORKS[name], draw(NETWORKS[name], SCORING_BATCH)
+        steps = {}
+        for kind, matmul in PRECISIONS.items():
+            steps |= {kind: products(shape, SCORING_BATCH, matmul, 1), f"{kind} scores": scoring(shape, batch, matmul)}
+        found = rates(steps, SCORING_BATCH, options.rounds)
+        cells = []
+        for kind in PRECISIONS:
+            ours_of = found[f"{kind} scores"]
+            cells += [f"{found[kind]:,.0f}", f"{ours_of:,.0f} ({100 * ours_of / found[kind]:.0f} %)"]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
     print(f"\ntorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}", file=sys.stderr)
 

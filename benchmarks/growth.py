@@ -1,0 +1,252 @@
+"""How time and memory grow with the corpus and with the vocabulary.
+
+`tokens` runs the stages of the study as commands, on invented text of 10^5 tokens and more, and writes seconds and peak
+memory of each. The text is a random source of known entropy, so that the perplexity of every model stands beside the
+lowest that any model can reach: word i of V = 16,384 follows word v with the probability of rank (i - s(v)) mod V under
+Zipf's law, where s(v) is one of 64 shifts, chosen by v mod 64. Every context has the same probabilities in another
+order, so that the entropy is that of Zipf's law, whatever the order of the model.
+
+`vocabulary` times one update of a network of MLP9's shape, and one batch of scores, for |V| from 1,000 to 1,000,000.
+
+Both write a CSV and a log-log plot with the slopes of the last points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+import yaml
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "src"))  # also runs in a clone that is not installed
+
+from nplm2003.neural.model import NeuralLanguageModel  # noqa: E402
+from nplm2003.neural.objectives import make_objective  # noqa: E402
+from nplm2003.neural.outputs import make_output  # noqa: E402
+from nplm2003.neural.preset import Preset  # noqa: E402
+from nplm2003.neural.scoring import SCORING_BATCH, log_probabilities, settle  # noqa: E402
+from nplm2003.neural.training import Trainer  # noqa: E402
+
+V, SHIFTS = 16_384, 64
+HELD_OUT = 20_000  # tokens of valid and of test each
+SHAPE = {"order": 5, "hidden": 100, "features": 30, "direct": False}
+COLUMNS = ("part", "stage", "size", "seconds", "mebibytes", "perplexity")
+Record = dict[str, Any]
+
+
+def zipf() -> np.ndarray:
+    """The probability of each rank."""
+    p = 1 / np.arange(1, V + 1)
+    return p / p.sum()
+
+
+def write_text(path: Path, tokens: int, seed: int = 0) -> None:
+    """`tokens` words of the source, 20 to a line."""
+    generator = np.random.default_rng(seed)
+    cumulative = np.cumsum(zipf())
+    previous = 0
+    with path.open("w", encoding="utf-8") as stream:
+        for begin in range(0, tokens, 1_000_000):
+            ranks = np.searchsorted(cumulative, generator.random(min(1_000_000, tokens - begin)) * cumulative[-1])
+            words = []
+            for rank in ranks.tolist():
+                previous = (rank + (previous % SHIFTS) * (V // SHIFTS)) % V
+                words.append(f"w{previous}")
+            stream.writelines(" ".join(words[i : i + 20]) + "\n" for i in range(0, len(words), 20))
+
+
+def run(*arguments: str | Path) -> tuple[float, float]:
+    """Wall seconds and peak memory (MiB) of a command of the package."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    begin = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nplm2003", *map(str, arguments)],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    said = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"{' '.join(map(str, arguments))}: {said.splitlines()[-1] if said else status}")
+    return time.perf_counter() - begin, usage.ru_maxrss / 1024
+
+
+def measure_tokens(sizes: Sequence[int], train_up_to: int, lmplz: Path, classes: int) -> list[Record]:
+    """Seconds and memory of every stage for each number of training tokens."""
+    records: list[Record] = []
+    floor = float(np.exp(-(zipf() * np.log(zipf())).sum()))
+    preset = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]["modern"]
+    preset |= {"epochs_direct": 1, "epochs_without_direct": 1}
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as name:
+            home = Path(name)
+            tokens, text = home / "tokens", home / "text.txt"
+            write_text(text, size + 2 * HELD_OUT)
+            (home / "presets.json").write_text(json.dumps({"presets": {"one": preset}}), encoding="utf-8")
+            here, kn, tri = ["--tokens", tokens], home / "kn.arpa", home / "tri.json"
+            share = ["--train", size, "--valid", HELD_OUT]
+            policy = ["--policy", "all", "--count-on", "stream", "--cut", "frequency", "--size", 0]
+            stages: dict[str, list[Any]] = {
+                "build-tokens": [
+                    "--corpus",
+                    "g",
+                    "--source",
+                    "text",
+                    "--file",
+                    text,
+                    *share,
+                    *policy,
+                    "--output",
+                    tokens,
+                ],
+                "estimate-kneser-ney": [*here, "--order", 5, "--lmplz", lmplz, "--output", kn],
+                "score-kneser-ney": [*here, "--model-file", kn, "--model", "kn", "--output", home / "kn"],
+                "estimate-interpolated": [*here, "--output", tri],
+                "score-interpolated": [*here, "--weights", tri, "--model", "tri", "--output", home / "tri"],
+                "learn-classes": [*here, "--classes", classes, "--output", home / "classes.tsv"],
+                "train": [*here, *network_options(), "--preset-file", home / "presets.json", "--preset", "one"]
+                + ["--seed", 1, "--output", home / "net"],
+                "score": [*here, "--network", home / "net", "--model", "net", "--output", home / "net" / "scores"],
+            }
+            for stage, arguments in stages.items():
+                if stage in ("train", "score", "learn-classes") and size > train_up_to:
+                    continue
+                seconds, memory = run(stage, *arguments)
+                record = {"part": "tokens", "stage": stage, "size": size, "seconds": seconds, "mebibytes": memory}
+                if stage.startswith("score"):
+                    folder = arguments[arguments.index("--output") + 1]
+                    scores = np.load(folder / "test.npy").astype(np.float64)
+                    record["perplexity"] = float(np.exp(-scores.mean()))
+                records.append(record)
+                print(f"{stage} {size:,}: {seconds:.1f} s, {memory:.0f} MiB {record.get('perplexity', '')}", flush=True)
+    records.append({"part": "tokens", "stage": "entropy of the source", "size": V, "perplexity": floor})
+    return records
+
+
+def network_options() -> list[Any]:
+    """The shape of the network, for `train`."""
+    return [word for key, value in SHAPE.items() if value for word in (f"--{key}", value)]
+
+
+def measure_vocabulary(sizes: Sequence[int], rounds: int) -> list[Record]:
+    """Seconds of one update per example, and of the score of one token, for each |V| and every way."""
+    settle(1)
+    modern = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]["modern"]
+    records: list[Record] = []
+    for size in sizes:
+        counts = 1e7 / np.arange(1, size + 1)
+        classes = np.minimum((np.cumsum(np.sqrt(counts)) / np.sqrt(counts).sum() * size**0.5).astype(int), size - 1)
+        classes = np.unique(classes, return_inverse=True)[1]
+        exact = {"objective": "softmax", "noise_words": 0, "noise_power": 0.0}
+        ways: dict[str, tuple[str, dict[str, Any]]] = {
+            "exact softmax": ("words", exact),
+            "sampled softmax": ("words", {}),
+            "NCE": ("words", {"objective": "noise-contrastive"}),
+            "word classes": ("classes", exact),
+            "tree": ("tree", exact),
+        }
+        for way, (name, change) in ways.items():
+            output = make_output(name, size, None if name == "words" else classes, counts)
+            model = NeuralLanguageModel(size, **SHAPE, output=output)
+            preset = Preset(**modern | change)
+            trainer = Trainer(model, preset, make_objective(preset, counts, output.descend), seed=1, total=10**9)
+            torch.set_float32_matmul_precision(preset.matmul)
+            batches = itertools.cycle([draw(counts, preset.batch) for _ in range(8)])
+            update = timed(partial(_on_next, trainer.descend, batches), rounds) / preset.batch
+            records.append({"part": "vocabulary", "stage": f"update, {way}", "size": size, "seconds": update})
+            if way in ("exact softmax", "word classes", "tree"):
+                batches = itertools.cycle([draw(counts, SCORING_BATCH) for _ in range(8)])
+                seconds = timed(partial(_on_next, partial(log_probabilities, model), batches), rounds) / SCORING_BATCH
+                kind = {"exact softmax": "softmax"}.get(way, way)
+                records.append({"part": "vocabulary", "stage": f"score, {kind}", "size": size, "seconds": seconds})
+            print(f"|V| {size:,} {way}: {1 / update:,.0f} examples/s", flush=True)
+    return records
+
+
+def _on_next(step: Callable[..., Any], batches: Iterator[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    step(*next(batches))
+
+
+def draw(counts: np.ndarray, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """A batch of contexts and targets as frequent as in a text."""
+    words = np.searchsorted(np.cumsum(counts), np.random.rand(size, SHAPE["order"]) * counts.sum())
+    drawn = torch.from_numpy(np.minimum(words, len(counts) - 1))
+    return drawn[:, 1:].contiguous(), drawn[:, 0].contiguous()
+
+
+def timed(step: Callable[[], Any], rounds: int) -> float:
+    """Seconds of one call: the best of several, after one that is not counted."""
+    step()
+    times = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def plot(records: Sequence[Record], value: str, label: str, path: Path) -> None:
+    """Log-log lines of `value` against the size, one for each stage, with the slope of the last two points."""
+    figure, axes = plt.subplots(figsize=(7, 5))
+    for stage in dict.fromkeys(record["stage"] for record in records):
+        points = [(r["size"], r[value]) for r in records if r["stage"] == stage and r.get(value) is not None]
+        if len(points) > 1:
+            (x0, y0), (x1, y1) = points[-2:]
+            slope = np.log(y1 / y0) / np.log(x1 / x0)
+            axes.loglog(*zip(*points, strict=True), marker="o", label=f"{stage} (slope {slope:.2f})")
+    axes.set_xlabel("training tokens" if records[0]["part"] == "tokens" else "|V|")
+    axes.set_ylabel(label)
+    axes.grid(True, which="both", alpha=0.3)
+    axes.legend(fontsize=8)
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=("tokens", "vocabulary"))
+    parser.add_argument("--sizes", type=int, nargs="+", help="tokens (default: 10^5 to 10^7) or |V| (default: to 10^6)")
+    parser.add_argument("--train-up-to", type=int, default=10**7, help="the most tokens a network is trained on")
+    parser.add_argument("--classes", type=int, default=100, help="word classes (default: 100)")
+    parser.add_argument("--lmplz", type=Path, default=ROOT / "data" / "tools" / "lmplz", help="KenLM's lmplz")
+    parser.add_argument("--rounds", type=int, default=7, help="repetitions of which the best counts (default: 7)")
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results", help="folder of CSV and plots")
+    options = parser.parse_args()
+    if options.part == "tokens":
+        sizes = options.sizes or [10**5, 10**6, 10**7]
+        records = measure_tokens(sizes, options.train_up_to, options.lmplz, options.classes)
+    else:
+        sizes = options.sizes or [1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000]
+        records = measure_vocabulary(sizes, options.rounds)
+    options.output.mkdir(parents=True, exist_ok=True)
+    with (options.output / f"growth-{options.part}.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(
+            {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in record.items()}
+            for record in records
+        )
+    plot(records, "seconds", "seconds", options.output / f"growth-{options.part}-seconds.png")
+    if options.part == "tokens":
+        plot(records, "mebibytes", "peak memory (MiB)", options.output / "growth-tokens-memory.png")
+
+
+if __name__ == "__main__":
+    main()
