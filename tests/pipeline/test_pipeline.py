@@ -26,6 +26,7 @@ ROWS = [
     ("MLP7", "no"),
     ("MLP9-paper", "no"),
     ("MLP9-svd", "no"),
+    ("MLP9-tree", "no"),
     ("interpolated-trigram", "no"),
     ("kneser-ney-3", "no"),
     ("kneser-ney-5", "no"),

@@ -49,6 +49,7 @@ MLP1	MLP1	5	4	6	yes	learnt	words		modern		yes
 MLP7		3	4	3	yes	learnt	words		modern		yes
 MLP9-paper	MLP9	5	5	3	no	learnt	words		paper	1	yes
 MLP9-svd		5	5	3	no	svd	words		paper	1	yes
+MLP9-tree		5	5	3	no	learnt	tree	6	paper	1	yes
 short		4	4	3	yes	learnt	words		modern	1	no
 """,
     "ngrams": """\
