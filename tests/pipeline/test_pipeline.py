@@ -167,7 +167,7 @@ def test_features_that_are_not_learnt_stay_as_they_were_counted(study: Clone) ->
 def test_a_study_without_sweeps_runs_none(clone: Clone) -> None:
     with clone.changed("config/tiny/study.yaml", "sweeps: config/tiny/sweeps.tsv", "sweeps: null"):
         planned = clone.planned("all")
-    assert planned["train_network"] == 6
+    assert planned["train_network"] == 7
     assert not [rule for rule in planned if "sweep" in rule or "cut" in rule]
 
 
@@ -179,7 +179,7 @@ def test_the_timings_name_every_job_that_computes(study: Clone) -> None:
     counted = ("build_tokens", "train_network", "mix_scores", "learn_classes", "score_class_based")
     assert {rule: sum(job[0] == rule for job in jobs) for rule in counted} == {
         "build_tokens": 2,
-        "train_network": 8,
+        "train_network": 9,
         "mix_scores": 5,
         "learn_classes": 1,  # shared by the rows that differ in the order alone
         "score_class_based": 2,
@@ -243,7 +243,8 @@ def test_a_change_of_the_trigram_code_keeps_the_networks(study: Clone) -> None:
 
 def test_a_new_row_trains_the_new_network_only(study: Clone) -> None:
     last = TABLES["networks"].splitlines()[-1]
-    with study.changed("config/tiny/networks.tsv", last, f"{last}\nwide\t\t3\t9\t3\tyes\tlearnt\tmodern\t\tyes"):
+    wide = "wide\t\t3\t9\t3\tyes\tlearnt\twords\t\tmodern\t\tyes"
+    with study.changed("config/tiny/networks.tsv", last, f"{last}\n{wide}"):
         planned = study.planned("all")
         assert {rule: planned.get(rule, 0) for rule in ("build_tokens", "train_network", "score_network")} == {
             "build_tokens": 0,
@@ -255,7 +256,7 @@ def test_a_new_row_trains_the_new_network_only(study: Clone) -> None:
 def test_a_changed_preset_trains_its_users_only(study: Clone) -> None:
     with study.changed("config/tiny/study.yaml", "paper: {", "paper: {patience: 1, "):
         planned = study.planned("all")
-        assert planned["train_network"] == 2
+        assert planned["train_network"] == 3
         assert "MLP9-paper" in study.tiny("--dry-run", "all")
     with study.changed("config/tiny/study.yaml", "modern: {", "modern: {patience: 1, "):
         assert study.planned("all")["train_network"] == 6
@@ -265,9 +266,8 @@ def test_the_brown_study_can_be_planned_before_any_download(clone: Clone, tmp_pa
     output = clone.snakemake("--dry-run", "--directory", tmp_path)
     planned = planned_jobs(output)
     assert planned["fetch_corpus"] == planned["build_lmplz"] == 1
-    assert (
-        planned["train_network"] == 3 * 5 + 3 + 18
-    )  # rows of the table with three seeds and with one; points of the sweeps
+    # Rows of the table with three seeds and with one; points of the sweeps.
+    assert planned["train_network"] == 3 * 5 + 7 + 17
     assert planned["build_tokens"] >= 8
     assert [path.name for path in tmp_path.iterdir()] == [".snakemake"]
 
