@@ -141,7 +141,9 @@ def network_options(wildcards):
 def network_code(wildcards):
     """The modules that train a network; only one whose features are not learnt depends on where they come from."""
     fixed = ["neural/cooccurrence"] if find_row(STUDY, wildcards.model)["word_features"] != "learnt" else []
-    return modules("neural/model", "neural/objectives", "neural/outputs", "neural/data", "neural/preset", "neural/training", *fixed)
+    return modules(
+        "neural/model", "neural/objectives", "neural/outputs", "neural/data", "neural/preset", "neural/training", *fixed
+    )
 
 
 def preset_file(wildcards):
