@@ -149,6 +149,7 @@ def measure_vocabulary(sizes: Sequence[int], rounds: int) -> list[Record]:
     """Seconds of one update per example, and of the score of one token, for each |V| and every way."""
     settle(1)
     modern = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]["modern"]
+    modern["rate"] = 1e-3  # the same few batches again and again
     records: list[Record] = []
     for size in sizes:
         counts = 1e7 / np.arange(1, size + 1)

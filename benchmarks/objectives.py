@@ -139,6 +139,7 @@ def main() -> None:
     settle(1)
     torch.manual_seed(1)
     modern = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]["modern"]
+    modern["rate"] = 1e-3  # the same few batches again and again
     size = modern["batch"]
     print(f"|V| {VOCABULARY:,}, examples per second of one thread\n\nTraining, {size} examples per update:\n")
     ways = [f"{way} (of the {kind} products)" for way, kind in zip(WAYS, PRECISIONS, strict=False)] + list(WAYS)[2:]

@@ -18,6 +18,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -129,11 +130,12 @@ class Classes:
         z, targets = z[order], targets[order]
         dz_words = torch.zeros_like(z)
         total = z.new_zeros(())
-        for part, rows, log_p, place in self._in_class(O, z, targets, groups):
-            total -= log_p.gather(1, place).sum()
-            by_y = log_p.exp_().scatter_add_(1, place, -torch.ones_like(place, dtype=z.dtype))
-            dz_words[part] = by_y @ rows
-            rows.addmm_(by_y.T, z[part], alpha=-rate)
+        with _float32_products():
+            for part, rows, log_p, place in self._in_class(O, z, targets, groups):
+                total -= log_p.gather(1, place).sum()
+                by_y = log_p.exp_().scatter_add_(1, place, -torch.ones_like(place, dtype=z.dtype))
+                dz_words[part] = by_y @ rows
+                rows.addmm_(by_y.T, z[part], alpha=-rate)
         return nats + float(total), dz.index_add_(0, order, dz_words)
 
     def log_probabilities(self, O: Tensor, z: Tensor, targets: Tensor) -> Tensor:
@@ -142,8 +144,9 @@ class Classes:
         heads = torch.log_softmax(z @ O[-self.number :].T, dim=1)
         found = torch.empty_like(heads[:, 0])
         in_class = torch.zeros_like(found)
-        for part, _, log_p, place in self._in_class(O, z[order], targets[order], groups):
-            in_class[part] = log_p.gather(1, place).squeeze(1)
+        with _float32_products():
+            for part, _, log_p, place in self._in_class(O, z[order], targets[order], groups):
+                in_class[part] = log_p.gather(1, place).squeeze(1)
         found[order] = in_class
         return found + heads.gather(1, classes.unsqueeze(1)).squeeze(1)
 
@@ -241,6 +244,18 @@ def make_output(name: str, vocabulary: int, class_of: np.ndarray | None, counts:
     if class_of is None:
         return Words(vocabulary)
     return Classes(class_of) if name == "classes" else Tree(class_of, counts)
+
+
+@contextmanager
+def _float32_products() -> Iterator[None]:
+    """Products in float32, whatever the preset says: for rounded ones every new shape is compiled first, and the products
+    of a class have a shape of their own, small as they are."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _log_share(weights: np.ndarray) -> Tensor:
