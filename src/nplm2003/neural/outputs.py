@@ -248,8 +248,10 @@ def make_output(name: str, vocabulary: int, class_of: np.ndarray | None, counts:
 
 @contextmanager
 def _float32_products() -> Iterator[None]:
-    """Products in float32, whatever the preset says: for rounded ones every new shape is compiled first, and the products
-    of a class have a shape of their own, small as they are."""
+    """Products in float32, whatever the preset says.
+
+    Rounded ones are compiled for every new shape first, and those of a class, small as they are, have their own.
+    """
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
