@@ -1,14 +1,17 @@
 """How time and memory grow with the corpus and with the vocabulary.
 
-`tokens` runs the stages of the study as commands, on invented text of 10^5 tokens and more, and writes seconds and peak
-memory of each. The text is a random source of known entropy, so that the perplexity of every model stands beside the
-lowest that any model can reach: word i of V = 16,384 follows word v with the probability of rank (i - s(v)) mod V under
-Zipf's law, where s(v) is one of 64 shifts, chosen by v mod 64. Every context has the same probabilities in another
-order, so that the entropy is that of Zipf's law, whatever the order of the model.
+`tokens` runs the stages of the study as commands, on invented text of 10^5 tokens and more, and writes CPU seconds
+and peak memory of each (of Python; lmplz has what it is given). The text is a random source of known entropy, so that
+the perplexity of every model stands beside the lowest that any model can reach: word i of V = 16,384 follows word v
+with the probability of rank (i - s(v)) mod V under Zipf's law, where s(v) is one of 64 shifts, chosen by v mod 64.
+Every context has the same probabilities in another order, so that the entropy is that of Zipf's law, whatever the
+order of the model.
 
 `vocabulary` times one update of a network of MLP9's shape, and one batch of scores, for |V| from 1,000 to 1,000,000.
 
-Both write a CSV and a log-log plot with the slopes of the last points.
+Both write a CSV and a log-log plot with the slopes of the last points. `project` reads the CSV of `tokens` and prints
+what each stage would take for the corpus of AP News, for a billion and for 10^11 words, if it went on as between its
+last two sizes; nothing of that was run.
 """
 
 from __future__ import annotations
@@ -71,21 +74,24 @@ def write_text(path: Path, tokens: int, seed: int = 0) -> None:
 
 
 def run(*arguments: str | Path) -> tuple[float, float]:
-    """Wall seconds and peak memory (MiB) of a command of the package."""
+    """CPU seconds and peak memory (MiB) of a command of the package, its own processes included."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    begin = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nplm2003", *map(str, arguments)],
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    said = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(f"{' '.join(map(str, arguments))}: {said.splitlines()[-1] if said else status}")
-    return time.perf_counter() - begin, usage.ru_maxrss / 1024
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nplm2003", *map(str, arguments)], env=environment, stderr=said
+        )
+        peak = 0.0
+        # The kernel's own record of the peak: that of wait4 would begin at the size of this process.
+        while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            for line in Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8").splitlines():
+                if line.startswith("VmHWM:"):
+                    peak = max(peak, int(line.split()[1]) / 1024)
+            time.sleep(0.02)
+        _, status, usage = os.wait4(process.pid, 0)
+        if status:
+            said.seek(0)
+            sys.exit(f"{' '.join(map(str, arguments))}: {(said.read().splitlines() or [str(status)])[-1]}")
+    return usage.ru_utime + usage.ru_stime, peak
 
 
 def measure_tokens(sizes: Sequence[int], train_up_to: int, lmplz: Path, classes: int) -> list[Record]:
@@ -203,6 +209,20 @@ def timed(step: Callable[[], Any], rounds: int) -> float:
     return min(times)
 
 
+def project(path: Path) -> None:
+    """Print a table of the hours of CPU that every stage would take for larger corpora."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        records = [record for record in csv.DictReader(stream) if record["seconds"]]
+    targets = {"14 million (AP News)": 14e6, "1 billion": 1e9, "100 billion": 1e11}
+    print(f"| stage | measured to | slope | {' | '.join(targets)} |\n|---|--:|--:|{'--:|' * len(targets)}")
+    for stage in dict.fromkeys(record["stage"] for record in records):
+        points = [(float(r["size"]), float(r["seconds"])) for r in records if r["stage"] == stage]
+        (x0, y0), (x1, y1) = points[-2:]
+        slope = float(np.log(y1 / y0) / np.log(x1 / x0))
+        hours = [y1 * (target / x1) ** slope / 3600 for target in targets.values()]
+        print(f"| {stage} | {x1:,.0f} | {slope:.2f} | {' | '.join(f'{hour:,.2g} h' for hour in hours)} |")
+
+
 def plot(records: Sequence[Record], value: str, label: str, path: Path) -> None:
     """Log-log lines of `value` against the size, one for each stage, with the slope of the last two points."""
     figure, axes = plt.subplots(figsize=(7, 5))
@@ -222,7 +242,7 @@ def plot(records: Sequence[Record], value: str, label: str, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("tokens", "vocabulary"))
+    parser.add_argument("part", choices=("tokens", "vocabulary", "project"))
     parser.add_argument("--sizes", type=int, nargs="+", help="tokens (default: 10^5 to 10^7) or |V| (default: to 10^6)")
     parser.add_argument("--train-up-to", type=int, default=10**7, help="the most tokens a network is trained on")
     parser.add_argument("--classes", type=int, default=100, help="word classes (default: 100)")
@@ -230,6 +250,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7, help="repetitions of which the best counts (default: 7)")
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results", help="folder of CSV and plots")
     options = parser.parse_args()
+    if options.part == "project":
+        project(options.output / "growth-tokens.csv")
+        return
     if options.part == "tokens":
         sizes = options.sizes or [10**5, 10**6, 10**7]
         records = measure_tokens(sizes, options.train_up_to, options.lmplz, options.classes)
@@ -244,7 +267,12 @@ def main() -> None:
             {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in record.items()}
             for record in records
         )
-    plot(records, "seconds", "seconds", options.output / f"growth-{options.part}-seconds.png")
+    plot(
+        records,
+        "seconds",
+        "CPU seconds" if options.part == "tokens" else "seconds",
+        options.output / f"growth-{options.part}-seconds.png",
+    )
     if options.part == "tokens":
         plot(records, "mebibytes", "peak memory (MiB)", options.output / "growth-tokens-memory.png")
 
