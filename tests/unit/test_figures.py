@@ -218,7 +218,7 @@ def test_several_seeds_are_one_line_in_every_legend(tmp_path: Path) -> None:
         draw(name, outcomes) for name in ("learning-curves", "mixture-weight", "order", "word-frequency")
     )
     assert len(curves.axes[1].lines) == 3 * 3  # MLP5-paper: validation, train and the epoch kept, of each seed
-    assert [text.get_text() for text in curves.legends[0].texts] == ["MLP5", "MLP7"]
+    assert [text.get_text() for text in curves.legends[1].texts] == ["MLP5", "MLP7"]
     assert [text.get_text() for text in weights.legends[0].texts] == ["MLP5", "weight 0.5", "learnt on validation"]
     # Perplexities of the seeds are 250, 252.5 and 255, at n = 5; their mean stands in the figures.
     assert (1.0, 252.5) in points(weights, 1) and (5, 252.5) in points(order, 1)

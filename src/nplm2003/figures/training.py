@@ -50,7 +50,7 @@ def draw_learning_curves(outcomes: Outcomes) -> Figure:
         Line2D([], [], color=INK, linestyle=":", linewidth=1.2, label="train, during the epoch"),
         Line2D([], [], color=INK, marker="o", mfc="white", markersize=7, mew=1.6, linestyle="", label="epoch kept"),
     ]
-    panels[0][-1].legend(handles=styles, loc="upper right")
+    figure.legend(handles=styles, loc="outside upper right", ncols=3)
     figure.legend(handles=handles, loc="outside lower center", ncols=5)
     return figure
 
