@@ -194,10 +194,11 @@ DEPARTURES = (
     Departure(
         13,
         "different",
-        "Sampled softmax",
-        "Training follows an estimate of the log-likelihood from a few noise words for each mini-batch, not the exact "
-        "one over the whole vocabulary (importance sampling, Bengio and Senecal 2003); weight decay, if any, is then "
-        "applied once for a stretch of updates. The choice of the epoch and all scores are still exact.",
+        "Noise words in place of the vocabulary",
+        "Training looks at some noise words for each mini-batch and not at the whole vocabulary: for an estimate of "
+        "the log-likelihood (sampled softmax: importance sampling, Bengio and Senecal 2003), or to tell them from the "
+        "next word (noise-contrastive estimation, Mnih and Teh 2012). Weight decay, if any, is then applied once for a "
+        "stretch of updates. The epoch is chosen, and every token scored, by the exact softmax.",
         _preset(lambda preset: preset["objective"] != "softmax"),
     ),
     Departure(
