@@ -9,9 +9,12 @@ order of the model.
 
 `vocabulary` times one update of a network of MLP9's shape, and one batch of scores, for |V| from 1,000 to 1,000,000.
 
-Both write a CSV and a log-log plot with the slopes of the last points. `project` reads the CSV of `tokens` and prints
-what each stage would take for the corpus of AP News, for a billion and for 10^11 words, if it went on as between its
-last two sizes; nothing of that was run.
+`ap` trains the network of AP News on as many tokens of such a text as the paper had, with |V| = 17,964, in wall
+seconds.
+
+The first two write a CSV and a log-log plot with the slopes of the last points. `project` reads the CSV of `tokens`
+and prints what each stage would take for the corpus of AP News, for a billion and for 10^11 words, if it went on as
+between its last two sizes; nothing of that was run.
 """
 
 from __future__ import annotations
@@ -45,30 +48,37 @@ from nplm2003.neural.preset import Preset  # noqa: E402
 from nplm2003.neural.scoring import SCORING_BATCH, log_probabilities, settle  # noqa: E402
 from nplm2003.neural.training import Trainer  # noqa: E402
 
-V, SHIFTS = 16_384, 64
+SHIFTS = 64
+V = {"tokens": 16_384, "ap": 17_963}  # of the source, <rare> left out
 HELD_OUT = 20_000  # tokens of valid and of test each
+AP_TOKENS, AP_HELD_OUT = 14_000_000, 960_000  # about those of the paper
 SHAPE = {"order": 5, "hidden": 100, "features": 30, "direct": False}
 COLUMNS = ("part", "stage", "size", "seconds", "mebibytes", "perplexity")
 Record = dict[str, Any]
 
 
-def zipf() -> np.ndarray:
-    """The probability of each rank."""
-    p = 1 / np.arange(1, V + 1)
+def zipf(size: int) -> np.ndarray:
+    """The probability of each of `size` ranks."""
+    p = 1 / np.arange(1, size + 1)
     return p / p.sum()
 
 
-def write_text(path: Path, tokens: int, seed: int = 0) -> None:
-    """`tokens` words of the source, 20 to a line."""
+def floor(size: int) -> float:
+    """The perplexity of the source itself."""
+    return float(np.exp(-(zipf(size) * np.log(zipf(size))).sum()))
+
+
+def write_text(path: Path, tokens: int, size: int, seed: int = 0) -> None:
+    """`tokens` words of the source with a vocabulary of `size`, 20 to a line."""
     generator = np.random.default_rng(seed)
-    cumulative = np.cumsum(zipf())
+    cumulative = np.cumsum(zipf(size))
     previous = 0
     with path.open("w", encoding="utf-8") as stream:
         for begin in range(0, tokens, 1_000_000):
             ranks = np.searchsorted(cumulative, generator.random(min(1_000_000, tokens - begin)) * cumulative[-1])
             words = []
             for rank in ranks.tolist():
-                previous = (rank + (previous % SHIFTS) * (V // SHIFTS)) % V
+                previous = (rank + (previous % SHIFTS) * (size // SHIFTS)) % size
                 words.append(f"w{previous}")
             stream.writelines(" ".join(words[i : i + 20]) + "\n" for i in range(0, len(words), 20))
 
@@ -97,14 +107,13 @@ def run(*arguments: str | Path) -> tuple[float, float]:
 def measure_tokens(sizes: Sequence[int], train_up_to: int, lmplz: Path, classes: int) -> list[Record]:
     """Seconds and memory of every stage for each number of training tokens."""
     records: list[Record] = []
-    floor = float(np.exp(-(zipf() * np.log(zipf())).sum()))
     preset = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]["modern"]
     preset |= {"epochs_direct": 1, "epochs_without_direct": 1}
     for size in sizes:
         with tempfile.TemporaryDirectory() as name:
             home = Path(name)
             tokens, text = home / "tokens", home / "text.txt"
-            write_text(text, size + 2 * HELD_OUT)
+            write_text(text, size + 2 * HELD_OUT, V["tokens"])
             (home / "presets.json").write_text(json.dumps({"presets": {"one": preset}}), encoding="utf-8")
             here, kn, tri = ["--tokens", tokens], home / "kn.arpa", home / "tri.json"
             share = ["--train", size, "--valid", HELD_OUT]
@@ -142,13 +151,43 @@ def measure_tokens(sizes: Sequence[int], train_up_to: int, lmplz: Path, classes:
                     record["perplexity"] = float(np.exp(-scores.mean()))
                 records.append(record)
                 print(f"{stage} {size:,}: {seconds:.1f} s, {memory:.0f} MiB {record.get('perplexity', '')}", flush=True)
-    records.append({"part": "tokens", "stage": "entropy of the source", "size": V, "perplexity": floor})
+    lowest = {"part": "tokens", "stage": "the source itself", "size": V["tokens"], "perplexity": floor(V["tokens"])}
+    records.append(lowest)
     return records
 
 
 def network_options() -> list[Any]:
     """The shape of the network, for `train`."""
     return [word for key, value in SHAPE.items() if value for word in (f"--{key}", value)]
+
+
+def measure_ap(tokens: int) -> list[Record]:
+    """The network of AP News, five epochs on as many tokens as there; and one epoch on a share, sampled and exact."""
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]
+    once = {"epochs_direct": 1, "epochs_without_direct": 1}
+    presets = {"modern": config["modern"], "sampled": config["modern"] | once, "exact": config["exact"] | once}
+    shape = ["--order", 6, "--hidden", 60, "--features", 100, "--direct"]
+    records: list[Record] = []
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        all_of_it, share, text = home / "tokens", home / "share", home / "text.txt"
+        write_text(text, tokens + 2 * AP_HELD_OUT, V["ap"])
+        (home / "presets.json").write_text(json.dumps({"presets": presets}), encoding="utf-8")
+        split = ["--train", tokens, "--valid", AP_HELD_OUT]
+        policy = ["--policy", "all", "--count-on", "stream", "--cut", "frequency", "--size", 0]
+        run("build-tokens", "--corpus", "g", "--source", "text", "--file", text, *split, *policy, "--output", all_of_it)
+        run("cut-tokens", "--tokens", all_of_it, "--share", "1/14", "--output", share)
+        for preset, where in (("sampled", share), ("exact", share), ("modern", all_of_it)):
+            output = home / preset
+            options = ["--preset-file", home / "presets.json", "--preset", preset, "--seed", 1, "--output", output]
+            begin = time.perf_counter()
+            _, memory = run("train", "--tokens", where, *shape, *options)
+            summary = json.loads((output / "training.json").read_text(encoding="utf-8"))
+            record = {"part": "ap", "stage": f"train, {preset}", "size": tokens if where == all_of_it else tokens // 14}
+            record |= {"seconds": time.perf_counter() - begin, "mebibytes": memory}
+            records.append(record | {"perplexity": summary["valid_perplexity"]})
+            print(records[-1], flush=True)
+    return [*records, {"part": "ap", "stage": "the source itself", "size": V["ap"], "perplexity": floor(V["ap"])}]
 
 
 def measure_vocabulary(sizes: Sequence[int], rounds: int) -> list[Record]:
@@ -242,7 +281,7 @@ def plot(records: Sequence[Record], value: str, label: str, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("tokens", "vocabulary", "project"))
+    parser.add_argument("part", choices=("tokens", "vocabulary", "ap", "project"))
     parser.add_argument("--sizes", type=int, nargs="+", help="tokens (default: 10^5 to 10^7) or |V| (default: to 10^6)")
     parser.add_argument("--train-up-to", type=int, default=10**7, help="the most tokens a network is trained on")
     parser.add_argument("--classes", type=int, default=100, help="word classes (default: 100)")
@@ -256,6 +295,8 @@ def main() -> None:
     if options.part == "tokens":
         sizes = options.sizes or [10**5, 10**6, 10**7]
         records = measure_tokens(sizes, options.train_up_to, options.lmplz, options.classes)
+    elif options.part == "ap":
+        records = measure_ap((options.sizes or [AP_TOKENS])[0])
     else:
         sizes = options.sizes or [1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000]
         records = measure_vocabulary(sizes, options.rounds)
