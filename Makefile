@@ -32,7 +32,7 @@ demo: setup ## the whole study at a small size, on a corpus that needs no downlo
 	"mixtures of a network and the trigram should be better than both their parts, as in the paper." \
 	"The Brown experiment of the paper itself: .venv/bin/snakemake --cores all   (about an hour on 2 cores)"
 
-reference: setup ## the studies on Brown and Reuters, and their small results in results/reference: many hours
+reference: setup ## the studies on Brown and Reuters, and their small results in results/reference: 2 hours on 2 cores
 	@$(SNAKEMAKE) reference
 	@$(SNAKEMAKE) reference --configfile config/reuters.yaml
 
