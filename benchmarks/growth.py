@@ -238,8 +238,15 @@ def draw(counts: np.ndarray, size: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def timed(step: Callable[[], Any], rounds: int) -> float:
-    """Seconds of one call: the best of several, after one that is not counted."""
-    step()
+    """Seconds of one call: the best of several, after others that are not counted.
+
+    Rounded products are compiled for every new shape, and the number of distinct noise words is another each time.
+    """
+    begin = time.perf_counter()
+    for _ in range(100):
+        step()
+        if time.perf_counter() - begin > 2:
+            break
     times = []
     for _ in range(rounds):
         begin = time.perf_counter()

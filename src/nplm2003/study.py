@@ -94,6 +94,12 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
 
 def _leave_out(presets: Mapping[str, Any], tables: dict[str, list[dict[str, Any]]]) -> None:
     """Take the networks of presets that are null out of the tables, with the mixtures and the sweep points of them."""
+    used = {row["preset"] for row in tables["networks"]}
+    for name, preset in presets.items():
+        if preset is None and name not in used:
+            raise UserError(
+                f"the configuration: presets.{name} is null, and no network uses it; they use {', '.join(sorted(used))}"
+            )
     gone = {row["model"] for row in tables["networks"] if presets.get(row["preset"], row) is None}
     tables["networks"] = [row for row in tables["networks"] if row["model"] not in gone]
     tables["mixtures"] = [row for row in tables["mixtures"] if not gone & set(row["components"].split(","))]

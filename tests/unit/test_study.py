@@ -127,6 +127,11 @@ def test_a_preset_of_null_is_left_out_with_all_that_uses_it(config: Config) -> N
     assert {find_row(swept, point["model"])["kind"] for point in swept["sweeps"]} == {"kneser-ney", "interpolated"}
 
 
+def test_a_misspelt_preset_of_null_is_refused(config: Config) -> None:
+    with pytest.raises(UserError, match="presets.papr is null, and no network uses it; they use exact, modern"):
+        resolve(overlay(config, {"presets": {"papr": None}}), ROOT)
+
+
 def test_reuters_and_licensed_ap_have_the_same_rows(config: Config) -> None:
     on_reuters = overlay(config, load("config/reuters.yaml"))
     on_ap = overlay(on_reuters, load("config/ap.yaml"))

@@ -233,6 +233,7 @@ def test_a_seed_gives_one_network(tiny_store: TokenStore, tmp_path: Path, make_p
     for name, seed in (("one", 1), ("again", 1), ("other", 2)):
         run(tiny_store, tmp_path / name, preset, seed=seed)
     assert_same_training(tmp_path / "one", tmp_path / "again")
+    assert (tmp_path / "one" / "weights.pt").read_bytes() == (tmp_path / "again" / "weights.pt").read_bytes()
     assert not torch.equal(weights_of(tmp_path / "one")["C"], weights_of(tmp_path / "other")["C"])
 
 

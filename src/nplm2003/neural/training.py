@@ -328,7 +328,8 @@ def train(
         with whole(output / "weights.pt") as temporary:
             shape = {key: settings[key] for key in SHAPE}
             classes = None if class_of is None else torch.from_numpy(class_of)
-            torch.save({"shape": shape, "class_of": classes, "weights": weights}, temporary)
+            with temporary.open("wb") as stream:  # given a path, torch writes the temporary name into the file
+                torch.save({"shape": shape, "class_of": classes, "weights": weights}, stream)
         write_json(output / "training.json", summary)
     return summary
 
@@ -357,6 +358,7 @@ def _checkpoint_folder(folder: Path, settings: dict[str, Any]) -> Iterator[Path]
                     path.unlink()
             write_json(note, settings)
         yield folder
+        note.unlink()  # first: what is left of a removal that was cut short is then discarded
     shutil.rmtree(folder)
 
 
