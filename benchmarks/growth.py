@@ -52,6 +52,7 @@ SHIFTS = 64
 V = {"tokens": 16_384, "ap": 17_963}  # of the source, <rare> left out
 HELD_OUT = 20_000  # tokens of valid and of test each
 AP_TOKENS, AP_HELD_OUT = 14_000_000, 960_000  # about those of the paper
+ONCE = {"epochs_direct": 1, "epochs_without_direct": 1}
 SHAPE = {"order": 5, "hidden": 100, "features": 30, "direct": False}
 COLUMNS = ("part", "stage", "size", "seconds", "mebibytes", "perplexity")
 Record = dict[str, Any]
@@ -83,6 +84,25 @@ def write_text(path: Path, tokens: int, size: int, seed: int = 0) -> None:
             stream.writelines(" ".join(words[i : i + 20]) + "\n" for i in range(0, len(words), 20))
 
 
+def presets() -> dict[str, dict[str, Any]]:
+    """The presets of the study."""
+    content: dict[str, Any] = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
+    return content["presets"]
+
+
+def build_options(text: Path, train: int, valid: int, output: Path) -> list[Any]:
+    """What `build-tokens` is told: every word of the text stays."""
+    corpus = ["--corpus", "g", "--source", "text", "--file", text, "--train", train, "--valid", valid]
+    policy = ["--policy", "all", "--count-on", "stream", "--cut", "frequency", "--size", 0]
+    return [*corpus, *policy, "--output", output]
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """The slope of a log-log line between the last two points."""
+    (x0, y0), (x1, y1) = points[-2:]
+    return float(np.log(y1 / y0) / np.log(x1 / x0))
+
+
 def run(*arguments: str | Path) -> tuple[float, float]:
     """CPU seconds and peak memory (MiB) of a command of the package, its own processes included."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
@@ -107,8 +127,7 @@ def run(*arguments: str | Path) -> tuple[float, float]:
 def measure_tokens(sizes: Sequence[int], train_up_to: int, lmplz: Path, classes: int) -> list[Record]:
     """Seconds and memory of every stage for each number of training tokens."""
     records: list[Record] = []
-    preset = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]["modern"]
-    preset |= {"epochs_direct": 1, "epochs_without_direct": 1}
+    preset = presets()["modern"] | ONCE
     for size in sizes:
         with tempfile.TemporaryDirectory() as name:
             home = Path(name)
@@ -116,21 +135,8 @@ def measure_tokens(sizes: Sequence[int], train_up_to: int, lmplz: Path, classes:
             write_text(text, size + 2 * HELD_OUT, V["tokens"])
             (home / "presets.json").write_text(json.dumps({"presets": {"one": preset}}), encoding="utf-8")
             here, kn, tri = ["--tokens", tokens], home / "kn.arpa", home / "tri.json"
-            share = ["--train", size, "--valid", HELD_OUT]
-            policy = ["--policy", "all", "--count-on", "stream", "--cut", "frequency", "--size", 0]
             stages: dict[str, list[Any]] = {
-                "build-tokens": [
-                    "--corpus",
-                    "g",
-                    "--source",
-                    "text",
-                    "--file",
-                    text,
-                    *share,
-                    *policy,
-                    "--output",
-                    tokens,
-                ],
+                "build-tokens": build_options(text, size, HELD_OUT, tokens),
                 "estimate-kneser-ney": [*here, "--order", 5, "--lmplz", lmplz, "--output", kn],
                 "score-kneser-ney": [*here, "--model-file", kn, "--model", "kn", "--output", home / "kn"],
                 "estimate-interpolated": [*here, "--output", tri],
@@ -163,19 +169,16 @@ def network_options() -> list[Any]:
 
 def measure_ap(tokens: int) -> list[Record]:
     """The network of AP News, five epochs on as many tokens as there; and one epoch on a share, sampled and exact."""
-    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]
-    once = {"epochs_direct": 1, "epochs_without_direct": 1}
-    presets = {"modern": config["modern"], "sampled": config["modern"] | once, "exact": config["exact"] | once}
+    known = presets()
+    ways = {"modern": known["modern"], "sampled": known["modern"] | ONCE, "exact": known["exact"] | ONCE}
     shape = ["--order", 6, "--hidden", 60, "--features", 100, "--direct"]
     records: list[Record] = []
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         all_of_it, share, text = home / "tokens", home / "share", home / "text.txt"
         write_text(text, tokens + 2 * AP_HELD_OUT, V["ap"])
-        (home / "presets.json").write_text(json.dumps({"presets": presets}), encoding="utf-8")
-        split = ["--train", tokens, "--valid", AP_HELD_OUT]
-        policy = ["--policy", "all", "--count-on", "stream", "--cut", "frequency", "--size", 0]
-        run("build-tokens", "--corpus", "g", "--source", "text", "--file", text, *split, *policy, "--output", all_of_it)
+        (home / "presets.json").write_text(json.dumps({"presets": ways}), encoding="utf-8")
+        run("build-tokens", *build_options(text, tokens, AP_HELD_OUT, all_of_it))
         run("cut-tokens", "--tokens", all_of_it, "--share", "1/14", "--output", share)
         for preset, where in (("sampled", share), ("exact", share), ("modern", all_of_it)):
             output = home / preset
@@ -193,8 +196,7 @@ def measure_ap(tokens: int) -> list[Record]:
 def measure_vocabulary(sizes: Sequence[int], rounds: int) -> list[Record]:
     """Seconds of one update per example, and of the score of one token, for each |V| and every way."""
     settle(1)
-    modern = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]["modern"]
-    modern["rate"] = 1e-3  # the same few batches again and again
+    modern = presets()["modern"] | {"rate": 1e-3}  # the same few batches again and again
     records: list[Record] = []
     for size in sizes:
         counts = 1e7 / np.arange(1, size + 1)
@@ -263,10 +265,9 @@ def project(path: Path) -> None:
     print(f"| stage | measured to | slope | {' | '.join(targets)} |\n|---|--:|--:|{'--:|' * len(targets)}")
     for stage in dict.fromkeys(record["stage"] for record in records):
         points = [(float(r["size"]), float(r["seconds"])) for r in records if r["stage"] == stage]
-        (x0, y0), (x1, y1) = points[-2:]
-        slope = float(np.log(y1 / y0) / np.log(x1 / x0))
-        hours = [y1 * (target / x1) ** slope / 3600 for target in targets.values()]
-        print(f"| {stage} | {x1:,.0f} | {slope:.2f} | {' | '.join(f'{hour:,.2g} h' for hour in hours)} |")
+        (size, seconds), steep = points[-1], slope(points)
+        hours = [seconds * (target / size) ** steep / 3600 for target in targets.values()]
+        print(f"| {stage} | {size:,.0f} | {steep:.2f} | {' | '.join(f'{hour:,.2g} h' for hour in hours)} |")
 
 
 def plot(records: Sequence[Record], value: str, label: str, path: Path) -> None:
@@ -275,9 +276,7 @@ def plot(records: Sequence[Record], value: str, label: str, path: Path) -> None:
     for stage in dict.fromkeys(record["stage"] for record in records):
         points = [(r["size"], r[value]) for r in records if r["stage"] == stage and r.get(value) is not None]
         if len(points) > 1:
-            (x0, y0), (x1, y1) = points[-2:]
-            slope = np.log(y1 / y0) / np.log(x1 / x0)
-            axes.loglog(*zip(*points, strict=True), marker="o", label=f"{stage} (slope {slope:.2f})")
+            axes.loglog(*zip(*points, strict=True), marker="o", label=f"{stage} (slope {slope(points):.2f})")
     axes.set_xlabel("training tokens" if records[0]["part"] == "tokens" else "|V|")
     axes.set_ylabel(label)
     axes.grid(True, which="both", alpha=0.3)

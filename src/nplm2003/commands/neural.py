@@ -59,9 +59,9 @@ def register(subparsers: Any) -> None:
         "score",
         _score,
         "score every token with a trained network",
-        "Write the natural-log probability of every token of train, valid and test under a trained network, by the "
-        "exact softmax over the whole vocabulary. Products are in float32 for valid and test, and for train as the "
-        "preset says (`matmul`).",
+        "Write the natural-log probability of every token of train, valid and test under a trained network: exact "
+        "probabilities, which sum to 1 over the vocabulary. Products are in float32 for valid and test, and for train "
+        "as the preset says (`matmul`).",
         "nplm2003 score --tokens results/brown/top16383/tokens --network results/my-net --model my-net \\\n"
         "      --output results/my-net/scores",
     )
@@ -93,8 +93,6 @@ def _train(options: argparse.Namespace) -> None:
         )
     if options.hidden == 0 and not options.direct:
         raise UserError("a network with --hidden 0 needs --direct, or its output ignores the context")
-    if (options.outputs == "words") != (options.classes is None):
-        raise UserError(f"--outputs {options.outputs} goes {'without' if options.classes else 'with'} --classes")
     store = TokenStore(options.tokens)
     class_of = None if options.classes is None else read_classes(options.classes, store)[0]
     summary = train(

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator
@@ -35,11 +36,7 @@ def draw_learning_curves(outcomes: Outcomes) -> Figure:
             axes.plot(curve["epoch"], curve["valid_perplexity"], color=colour)
             circle = {"mfc": "white", "markersize": 7, "mew": 1.6}
             axes.plot(kept["epoch"], kept["valid_perplexity"], "o", color=colour, **circle, zorder=3)
-        axes.set_yscale("log")
-        axes.yaxis.set_minor_locator(LogLocator(subs=(1.5, 2, 3, 4, 5, 7)))
-        axes.yaxis.set_major_formatter("{x:,.0f}")
-        axes.yaxis.set_minor_formatter("{x:,.0f}")
-        axes.grid(True, which="both")
+        _log_perplexity(axes)
         axes.set_title(f"{preset} preset")
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -73,13 +70,9 @@ def draw_training_time(outcomes: Outcomes) -> Figure:
         for run in row.runs:
             curve = run.learning_curve()
             axes.plot(curve["seconds"].cumsum(), curve["valid_perplexity"], color=colour, marker=marker, markersize=4)
+    _log_perplexity(axes)
     axes.set_xscale("log")
-    axes.set_yscale("log")
     axes.xaxis.set_major_formatter("{x:,g}")
-    axes.yaxis.set_minor_locator(LogLocator(subs=(1.5, 2, 3, 4, 5, 7)))
-    axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.yaxis.set_minor_formatter("{x:,.0f}")
-    axes.grid(True, which="both")
     axes.set_title(f"n = {order}, h = {hidden}, m = {features}, {'direct' if direct else 'no direct'}")
     axes.set_xlabel("seconds of training")
     axes.set_ylabel("validation perplexity")
@@ -89,3 +82,12 @@ def draw_training_time(outcomes: Outcomes) -> Figure:
     ]
     axes.legend(handles=handles)
     return figure
+
+
+def _log_perplexity(axes: Axes) -> None:
+    """A logarithmic axis of perplexities with plain numbers on it, and the whole grid."""
+    axes.set_yscale("log")
+    axes.yaxis.set_minor_locator(LogLocator(subs=(1.5, 2, 3, 4, 5, 7)))
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_minor_formatter("{x:,.0f}")
+    axes.grid(True, which="both")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -94,15 +95,24 @@ class Noise:
         return ids, self.log_present[ids]
 
 
-def _move(
-    O: Tensor, z: Tensor, targets: Tensor, ids: Tensor, by_target: Tensor, by_noise: Tensor, rate: float
-) -> Tensor:
-    """Move the rows of O in use, given the gradients by y of targets (B,) and noise (B, S); return that by z."""
-    O_target, O_noise = O.index_select(0, targets), O.index_select(0, ids)
-    dz = (by_noise @ O_noise).addcmul_(O_target, by_target.unsqueeze(1))
-    O.index_add_(0, ids, by_noise.T @ z, alpha=-rate)
-    O.index_add_(0, targets, z * by_target.unsqueeze(1), alpha=-rate)
-    return dz
+class _Rows(NamedTuple):
+    """The rows of O that a sampled objective looks at: those of the targets (B, K), and of the noise words (S, K)."""
+
+    targets: Tensor
+    ids: Tensor
+    O_target: Tensor
+    O_noise: Tensor
+
+    def move(self, O: Tensor, z: Tensor, by_target: Tensor, by_noise: Tensor, rate: float) -> Tensor:
+        """Move them, given the gradients by y of the targets (B,) and the noise words (B, S); return that by z."""
+        dz = (by_noise @ self.O_noise).addcmul_(self.O_target, by_target.unsqueeze(1))
+        O.index_add_(0, self.ids, by_noise.T @ z, alpha=-rate)
+        O.index_add_(0, self.targets, z * by_target.unsqueeze(1), alpha=-rate)
+        return dz
+
+
+def _take(O: Tensor, targets: Tensor, ids: Tensor) -> _Rows:
+    return _Rows(targets, ids, O.index_select(0, targets), O.index_select(0, ids))
 
 
 @torch.no_grad()
@@ -114,18 +124,19 @@ def sampled_softmax(O: Tensor, z: Tensor, targets: Tensor, rate: float, *, noise
     by importance sampling as of Bengio and Senecal (2003) with noise words shared by the batch.
     """
     ids, log_present = (tensor.to(targets.device) for tensor in noise.draw())
-    y_target = (z * O.index_select(0, targets)).sum(dim=1)
+    rows = _take(O, targets, ids)
+    y_target = (z * rows.O_target).sum(dim=1)
     place = torch.searchsorted(ids, targets).clamp_(max=len(ids) - 1).unsqueeze(1)  # (B, 1): of the target in ids
     there = ids[place] == targets.unsqueeze(1)
 
     def y_noise() -> Tensor:
-        y = torch.addmm(-log_present, z, O.index_select(0, ids).T)  # (B, S)
+        y = torch.addmm(-log_present, z, rows.O_noise.T)  # (B, S)
         return y.scatter_(1, place, y.gather(1, place).masked_fill_(there, -math.inf))
 
     E_noise, Z_noise, E_target, shift = _exponentials(y_noise, 1, y_target)
     Z = Z_noise + E_target
     by_noise = E_noise.div_(Z.unsqueeze(1))
-    dz = _move(O, z, targets, ids, E_target / Z - 1, by_noise, rate)
+    dz = rows.move(O, z, E_target / Z - 1, by_noise, rate)
     return float((Z.log() + (shift - y_target)).sum()), dz
 
 
@@ -138,10 +149,11 @@ def noise_contrastive(O: Tensor, z: Tensor, targets: Tensor, rate: float, *, noi
     the target. Returned in place of the cost is - y[target], the negative log-likelihood if Z is 1.
     """
     ids, log_present = (tensor.to(targets.device) for tensor in noise.draw())
-    y_target = (z * O.index_select(0, targets)).sum(dim=1)
+    rows = _take(O, targets, ids)
+    y_target = (z * rows.O_target).sum(dim=1)
     by_target = torch.sigmoid(y_target - noise.log_present.to(targets.device)[targets]) - 1
-    by_noise = torch.addmm(-log_present, z, O.index_select(0, ids).T).sigmoid_()
-    return -float(y_target.sum()), _move(O, z, targets, ids, by_target, by_noise, rate)
+    by_noise = torch.addmm(-log_present, z, rows.O_noise.T).sigmoid_()
+    return -float(y_target.sum()), rows.move(O, z, by_target, by_noise, rate)
 
 
 SAMPLED = {"sampled-softmax": sampled_softmax, "noise-contrastive": noise_contrastive}

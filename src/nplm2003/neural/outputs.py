@@ -233,9 +233,6 @@ class Tree:
         return found
 
 
-OUTPUTS = ("words", "classes", "tree")
-
-
 def make_output(name: str, vocabulary: int, class_of: np.ndarray | None, counts: np.ndarray) -> Output:
     """The output layer of this name for |V| words with `counts` (|V|,) in train; `class_of` (|V|,) but for `words`."""
     if (name == "words") != (class_of is None):

@@ -1,4 +1,4 @@
-"""Scoring with a trained network: always the exact softmax over the whole vocabulary."""
+"""Scoring with a trained network: always exact probabilities, which sum to 1 over the whole vocabulary."""
 
 from __future__ import annotations
 
