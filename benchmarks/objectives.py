@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))  # also runs in a clone that is not installed
 
 from nplm2003.neural.model import NeuralLanguageModel  # noqa: E402
-from nplm2003.neural.objectives import make_objective  # noqa: E402
+from nplm2003.neural.objectives import Objective, make_objective  # noqa: E402
 from nplm2003.neural.preset import Preset  # noqa: E402
 from nplm2003.neural.scoring import SCORING_BATCH, log_probabilities, settle  # noqa: E402
 from nplm2003.neural.training import Trainer  # noqa: E402
@@ -57,17 +57,27 @@ def seconds(step: Callable[[], None], repeat: int) -> float:
     return (time.process_time() - begin) / repeat
 
 
-def ours(shape: dict[str, Any], preset: Preset, batch: tuple[torch.Tensor, torch.Tensor]) -> Callable[[], None]:
+def ours(
+    shape: dict[str, Any],
+    preset: Preset,
+    batch: tuple[torch.Tensor, torch.Tensor],
+    objective: Objective | None = None,
+) -> Callable[[], None]:
     """One update as training makes it, without Lightning."""
     counts = 1_000_000 / np.arange(1, VOCABULARY + 1)
     model = NeuralLanguageModel(VOCABULARY, **shape)
-    trainer = Trainer(model, preset, make_objective(preset, counts), seed=1, total=10**9)
+    trainer = Trainer(model, preset, objective or make_objective(preset, counts), seed=1, total=10**9)
 
     def step() -> None:
         torch.set_float32_matmul_precision(preset.matmul)
         trainer.descend(*batch)
 
     return step
+
+
+def nothing(O: torch.Tensor, z: torch.Tensor, targets: torch.Tensor, rate: float) -> tuple[float, torch.Tensor]:
+    """No output layer: what is left of an update is the work of C, H, d and dropout."""
+    return 0.0, torch.zeros_like(z)
 
 
 def plain(shape: dict[str, Any], batch: tuple[torch.Tensor, torch.Tensor]) -> Callable[[], None]:
@@ -147,19 +157,22 @@ def main() -> None:
     size = modern["batch"]
     print(f"|V| {VOCABULARY:,}, examples per second of one thread\n\nTraining, {size} examples per update:\n")
     ways = [f"{way} (of the {kind} products)" for way, kind in zip(WAYS, PRECISIONS, strict=False)] + list(WAYS)[2:]
-    print(f"| network | float32 products | bfloat16 products | plain PyTorch | {' | '.join(ways)} |")
-    print(f"|---|{'--:|' * (len(WAYS) + 3)}")
+    below = "all but the output layer, % of an update (first three)"
+    print(f"| network | float32 products | bfloat16 products | plain PyTorch | {' | '.join(ways)} | {below} |")
+    print(f"|---|{'--:|' * (len(WAYS) + 4)}")
     for name in options.networks:
         shape, batch = NETWORKS[name], draw(NETWORKS[name], size)
         steps = {kind: products(shape, size, matmul, 3) for kind, matmul in PRECISIONS.items()}
         steps["plain"] = plain(shape, batch)
         steps |= {way: ours(shape, Preset(**modern | change), batch) for way, change in WAYS.items()}
+        steps["below"] = ours(shape, Preset(**modern), batch, nothing)
         found = rates(steps, size, options.rounds)
         cells = [f"{found[way]:,.0f}" for way in (*PRECISIONS, "plain")]
         for way in WAYS:
             kind = way.removeprefix("exact, ")
             share = f" ({100 * found[way] / found[kind]:.0f} %)" if kind in found and kind in PRECISIONS else ""
             cells.append(f"{found[way]:,.0f}{share}, x {found[way] / found['plain']:.1f}")
+        cells.append(" / ".join(f"{100 * found[way] / found['below']:.1f}" for way in list(WAYS)[:3]))
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
     print(f"\nScoring, {SCORING_BATCH} tokens at a time:\n")

@@ -86,6 +86,24 @@ def write_array(path: Path | str, array: np.ndarray) -> None:
         np.save(stream, array, allow_pickle=False)
 
 
+def write_array_in_parts(path: Path | str, parts: Iterable[np.ndarray], dtype: type[np.generic]) -> int:
+    """Write the one-dimensional array that `parts` make one after the other, with one part in memory at a time.
+
+    Whole or not at all; returns its length.
+    """
+    length = 0
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (length,)}
+    with whole(path) as temporary, temporary.open("wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, header)
+        for part in parts:
+            stream.write(np.ascontiguousarray(part, dtype=dtype).data)
+            length += len(part)
+        # NumPy leaves room in the header for the length to grow.
+        stream.seek(0)
+        np.lib.format.write_array_header_1_0(stream, header | {"shape": (length,)})
+    return length
+
+
 def read_array(path: Path | str) -> np.ndarray:
     """Open a NumPy array (`.npy`) read-only and memory-mapped; raises UserError where it is damaged or no array."""
     try:

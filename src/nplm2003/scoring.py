@@ -13,14 +13,14 @@ boundary. Only the first tokens of train have a shorter history (each model docu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nplm2003.errors import UserError
-from nplm2003.files import read_array, read_object, require_keys, write_array, write_json
+from nplm2003.files import read_array, read_object, require_keys, write_array_in_parts, write_json
 
 SPLITS = ("train", "valid", "test")
 FORMAT = 1
@@ -69,7 +69,7 @@ class Scores:
 
 def write_scores(
     folder: Path | str,
-    scores: Mapping[str, np.ndarray],
+    scores: Mapping[str, Iterable[np.ndarray]],
     *,
     model: str,
     seed: int,
@@ -78,19 +78,18 @@ def write_scores(
 ) -> None:
     """Write the scores of one model; `scores.json` comes last, so a folder that has it is complete.
 
-    `scores` maps each of the three splits to natural-log probabilities, shape (tokens,). A score that is not finite
-    or above 0 is a bug in the model that made it and is refused.
+    `scores` maps each of the three splits to its natural-log probabilities, shape (tokens,), in parts that follow each
+    other in stream order: no more than one is in memory. A score that is not finite or above 0 is a bug in the model
+    that made it and is refused.
     """
-    for split in SPLITS:
-        values = np.asarray(scores[split])
-        if values.ndim != 1 or not np.isfinite(values).all():
-            raise ValueError(f"{model}, {split}: scores must be finite and one per token")
-        if values.size and values.max() > 1e-4:  # float32 rounding of log 1, no more
-            raise ValueError(f"{model}, {split}: a log-probability above 0 ({values.max():.3g})")
     # From here on the folder is incomplete until its scores.json is back.
     (Path(folder) / "scores.json").unlink(missing_ok=True)
-    for split in SPLITS:
-        write_array(Path(folder) / f"{split}.npy", np.minimum(scores[split], 0).astype(np.float32))
+    tokens = {
+        split: write_array_in_parts(
+            Path(folder) / f"{split}.npy", _checked(scores[split], f"{model}, {split}"), np.float32
+        )
+        for split in SPLITS
+    }
     write_json(
         Path(folder) / "scores.json",
         {
@@ -98,10 +97,19 @@ def write_scores(
             "model": model,
             "seed": seed,
             "vocabulary": vocabulary,
-            "tokens": {split: len(scores[split]) for split in SPLITS},
+            "tokens": tokens,
             "provenance": dict(provenance),
         },
     )
+
+
+def _checked(parts: Iterable[np.ndarray], name: str) -> Iterator[np.ndarray]:
+    for values in parts:
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise ValueError(f"{name}: scores must be finite and one per token")
+        if values.size and values.max() > 1e-4:  # float32 rounding of log 1, no more
+            raise ValueError(f"{name}: a log-probability above 0 ({values.max():.3g})")
+        yield np.minimum(values, 0)
 
 
 def require_same_tokens(*all_scores: Scores) -> None:

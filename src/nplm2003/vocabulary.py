@@ -15,13 +15,13 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -398,3 +398,24 @@ class TokenStore:
             return self["train"][:0]
         before = SPLITS[: SPLITS.index(split)]
         return np.concatenate([self[name][-length:] for name in before])[-length:]
+
+
+class IdStream(Protocol):
+    """A stream of ids cut in three splits, as a `TokenStore` is."""
+
+    def __getitem__(self, split: str) -> np.ndarray:
+        """The ids of `split`: shape (tokens,)."""
+
+    def history(self, split: str, length: int) -> np.ndarray:
+        """The up to `length` ids that stand before `split` in the stream."""
+
+
+def chunks(stream: IdStream, split: str, length: int, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The ids of `split` in chunks of up to `size`, each with the up to `length` ids (1 or more) that stand before it.
+
+    The first chunk reaches back over the split boundary. So a split of any length is scored in bounded memory.
+    """
+    history, ids = stream.history(split, length), stream[split]
+    for start in range(0, len(ids), size):
+        before = np.concatenate([history, ids[max(0, start - length) : start]])[-length:]
+        yield before, ids[start : start + size]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,16 @@ PAPER: dict[str, Any] = {
     "valid_every": 1,
     "matmul": "highest",
 }
+
+
+def all_scores(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """The scores that a model gives in parts, put together: shape (tokens,)."""
+    return np.concatenate(list(parts))
+
+
+def in_parts(scores: Mapping[str, Any]) -> dict[str, list[np.ndarray]]:
+    """The scores of each split in two parts, as `write_scores` takes them."""
+    return {split: np.array_split(np.asarray(values), 2) for split, values in scores.items()}
 
 
 def policy(name: str, **settings: Any) -> dict[str, Any]:
@@ -173,7 +183,9 @@ def make_scores(folder: Path, store: TokenStore, model: str, seed: int, perplexi
         nats = slope * (surprise - surprise.mean())
         scores[split] = np.minimum(-(nats + math.log(value or 100.0)), 0)
     made = provenance({"model": model}) | {"commit": "0123456789abcdef", "modified": False}
-    write_scores(folder / "scores", scores, model=model, seed=seed, vocabulary=store.fingerprint, provenance=made)
+    write_scores(
+        folder / "scores", in_parts(scores), model=model, seed=seed, vocabulary=store.fingerprint, provenance=made
+    )
     targets = {split: store[split] for split in SPLITS}
     write_json(folder / "evaluation.json", evaluate(Scores(folder / "scores"), targets, store.train_counts))
 

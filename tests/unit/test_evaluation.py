@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from synthetic import in_parts
 
 from nplm2003.evaluation import by_target_frequency, evaluate, frequency_bin_labels, perplexity
 from nplm2003.scoring import Scores, write_scores
@@ -94,7 +95,8 @@ def write(folder: Path, **changed: np.ndarray) -> Scores:
         "valid": np.log([1 / 4, 1 / 16]),
         "test": np.log([1 / 8, 1 / 2, 1 / 4]),
     }
-    write_scores(folder, {**values, **changed}, model="MLP1", seed=2, vocabulary="v", provenance={"commit": "abc"})
+    scores = in_parts({**values, **changed})
+    write_scores(folder, scores, model="MLP1", seed=2, vocabulary="v", provenance={"commit": "abc"})
     return Scores(folder)
 
 

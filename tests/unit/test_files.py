@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nplm2003.errors import UserError
-from nplm2003.files import read_array, read_json, sha256, whole, write_array, write_json, write_text
+from nplm2003.files import (
+    read_array,
+    read_json,
+    sha256,
+    whole,
+    write_array,
+    write_array_in_parts,
+    write_json,
+    write_text,
+)
 
 
 def test_whole_makes_folders_and_keeps_the_suffix(tmp_path: Path) -> None:
@@ -106,3 +118,25 @@ def test_a_pickle_is_no_array(tmp_path: Path) -> None:
 def test_sha256_of_a_known_text(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"abc")  # the example of FIPS 180-2
     assert sha256(tmp_path / "x") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+@given(lengths=st.lists(st.integers(0, 7), max_size=5))
+def test_an_array_in_parts_is_the_array_as_a_whole(
+    lengths: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("parts")
+    parts = [np.arange(length, dtype=np.float64) - 3 for length in lengths]
+    together = np.concatenate([np.zeros(0), *parts]).astype(np.float32)
+    assert write_array_in_parts(folder / "parts.npy", parts, np.float32) == len(together)
+    write_array(folder / "whole.npy", together)
+    assert (folder / "parts.npy").read_bytes() == (folder / "whole.npy").read_bytes()
+
+
+def test_an_array_whose_parts_fail_is_not_written(tmp_path: Path) -> None:
+    def parts() -> Iterator[np.ndarray]:
+        yield np.zeros(3)
+        raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        write_array_in_parts(tmp_path / "a.npy", parts(), np.float32)
+    assert list(tmp_path.iterdir()) == []

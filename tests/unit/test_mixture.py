@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic import in_parts
 
 from nplm2003.cli import main
 from nplm2003.evaluation import perplexity
@@ -26,7 +27,7 @@ def made_up(folder: Path, store: TokenStore, seed: int, **changes: str) -> Score
     scores = {split: -draw.exponential(5, size=len(store[split])) for split in SPLITS}
     write_scores(
         folder,
-        scores,
+        in_parts(scores),
         model=f"m{seed}",
         seed=seed,
         vocabulary=changes.get("vocabulary", store.fingerprint),
@@ -141,9 +142,8 @@ def test_binned_weights_follow_the_context(tiny_store: TokenStore, tmp_path: Pat
             split: np.where((context_bins(counts, tiny_store, split) == last) == (number == 0), -1.0, -9.0)
             for split in SPLITS
         }
-        write_scores(
-            tmp_path / str(number), scores, model="m", seed=0, vocabulary=tiny_store.fingerprint, provenance={}
-        )
+        kept = in_parts(scores)
+        write_scores(tmp_path / str(number), kept, model="m", seed=0, vocabulary=tiny_store.fingerprint, provenance={})
     parts = [Scores(tmp_path / str(number)) for number in (0, 1)]
     mixed, description = mix_scores(tiny_store, parts, "binned")
     assert description["bins"][last]["weights"] == pytest.approx([1, 0], abs=0.01)

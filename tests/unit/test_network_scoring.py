@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic import all_scores
 
 from nplm2003.errors import UserError
 from nplm2003.evaluation import perplexity
@@ -57,7 +58,7 @@ def test_scores_are_those_of_the_forward_pass(tiny_store: TokenStore, order: int
     for split in SPLITS:
         contexts, targets = Windows(tiny_store, split, order)[np.arange(len(tiny_store[split]))]
         expected = model(contexts)[torch.arange(len(targets)), targets].detach()
-        scores = score(model, tiny_store, split)
+        scores = all_scores(score(model, tiny_store, split))
         assert scores.dtype == np.float32 and scores.shape == tiny_store[split].shape
         np.testing.assert_allclose(scores, expected.cpu(), rtol=1e-5, atol=1e-5)
 
@@ -77,33 +78,33 @@ def test_blocks_of_the_vocabulary_never_change_a_score(
     tiny_store: TokenStore, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     model = network(tiny_store, 3, 4, True)
-    expected = score(model, tiny_store, "test")
+    expected = all_scores(score(model, tiny_store, "test"))
     monkeypatch.setattr(outputs, "BLOCK", block)
-    np.testing.assert_allclose(score(model, tiny_store, "test"), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(all_scores(score(model, tiny_store, "test")), expected, rtol=1e-5, atol=1e-5)
 
 
 @settings(max_examples=20, deadline=None)
 @given(batch=st.integers(1, 600))
 def test_batch_size_never_changes_a_perplexity(tiny_store: TokenStore, batch: int) -> None:
     model = network(tiny_store, 4, 5, True)
-    expected = perplexity(score(model, tiny_store, "valid", batch=400))
-    assert perplexity(score(model, tiny_store, "valid", batch=batch)) == pytest.approx(expected, rel=1e-6)
+    expected = perplexity(all_scores(score(model, tiny_store, "valid", batch=400)))
+    assert perplexity(all_scores(score(model, tiny_store, "valid", batch=batch))) == pytest.approx(expected, rel=1e-6)
 
 
 def test_threads_are_as_many_as_asked_for(tiny_store: TokenStore) -> None:
     model = network(tiny_store, 3, 4, True)
     perplexities = []
     for threads in (2, 1):
-        perplexities.append(perplexity(score(model, tiny_store, "valid", threads=threads)))
+        perplexities.append(perplexity(all_scores(score(model, tiny_store, "valid", threads=threads))))
         assert torch.get_num_threads() == threads
     assert perplexities[0] == pytest.approx(perplexities[1], rel=1e-6)
 
 
 def test_scoring_is_exact_after_rounder_training(tiny_store: TokenStore) -> None:
     model = network(tiny_store, 3, 4, True)
-    expected = score(model, tiny_store, "valid")
+    expected = all_scores(score(model, tiny_store, "valid"))
     torch.set_float32_matmul_precision("medium")
-    assert np.array_equal(score(model, tiny_store, "valid"), expected)
+    assert np.array_equal(all_scores(score(model, tiny_store, "valid")), expected)
 
 
 def test_a_network_is_loaded_as_it_was_saved(tiny_store: TokenStore, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def _mix(options: argparse.Namespace) -> None:
     made = provenance({key: description[key] for key in ("weights", "components")})
     write_scores(
         options.output,
-        scores,
+        {split: [values] for split, values in scores.items()},
         model=options.model,
         seed=options.seed,
         vocabulary=store.fingerprint,

@@ -73,10 +73,18 @@ class EpochOrder(Sampler[np.ndarray]):
             yield order[start : start + self.batch]
 
 
-def in_order(length: int, batch: int, every: int = 1) -> Iterator[np.ndarray]:
+class StreamOrder(Sampler[np.ndarray]):
     """Batches of positions 0, `every`, 2 `every`, ... in stream order."""
-    for start in range(0, length, batch * every):
-        yield np.arange(start, min(start + batch * every, length), every)
+
+    def __init__(self, length: int, batch: int, every: int = 1) -> None:
+        self.length, self.step, self.every = length, batch * every, every
+
+    def __len__(self) -> int:
+        return -(-self.length // self.step)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        for start in range(0, self.length, self.step):
+            yield np.arange(start, min(start + self.step, self.length), self.every)
 
 
 def training_loader(windows: Windows, batch: int, seed: int) -> DataLoader[Stretch]:
@@ -88,4 +96,4 @@ def training_loader(windows: Windows, batch: int, seed: int) -> DataLoader[Stret
 
 def stream_loader(windows: Windows, batch: int, every: int = 1) -> DataLoader[tuple[Tensor, Tensor]]:
     """The loader of every token of a split, or every second, third, ..., in stream order."""
-    return DataLoader(windows, batch_size=None, sampler=list(in_order(len(windows), batch, every)))
+    return DataLoader(windows, batch_size=None, sampler=StreamOrder(len(windows), batch, every))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -88,8 +89,8 @@ def score(
     threads: int = 1,
     batch: int = SCORING_BATCH,
     matmul: str = "highest",
-) -> np.ndarray:
-    """Natural-log probabilities of every token of `split`: float32, shape (tokens,), in stream order.
+) -> Iterator[np.ndarray]:
+    """Natural-log probabilities of the tokens of `split`, float32, in stream order: `batch` of them at a time.
 
     `matmul`: "highest" or "medium", as in a preset. Rounded products still make a distribution, near the exact one: on
     Brown they changed the perplexity of MLP9 by 0.012 %, and its scores by 0.014 nats (standard deviation).
@@ -99,10 +100,5 @@ def score(
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = model.to(device)
     windows = Windows(store, split, model.order)
-    scores = np.empty(len(windows), dtype=np.float32)
-    done = 0
     for contexts, targets in stream_loader(windows, batch):
-        values = log_probabilities(model, contexts.to(device), targets.to(device))
-        scores[done : done + len(values)] = values.cpu().numpy()
-        done += len(values)
-    return scores
+        yield log_probabilities(model, contexts.to(device), targets.to(device)).cpu().numpy()

@@ -17,6 +17,7 @@ more than they have in train, and right where the whole stream chose V: they are
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +27,12 @@ from nplm2003.vocabulary import TokenStore
 
 
 class ClassStream:
-    """The stream of a token store with every word replaced by its class, as `kneser_ney.IdStream`."""
+    """The stream of a token store with every word replaced by its class, as `kneser_ney.SymbolStream`."""
 
     def __init__(self, store: TokenStore, class_of: np.ndarray) -> None:
         """`class_of`: the class of every word, shape (|V|,), each class with a word of train."""
-        self._store, self._class_of = store, class_of
         self.size = int(class_of.max()) + 1
+        self._store, self._class_of = store, class_of.astype(np.min_scalar_type(self.size - 1))
         self.fingerprint = store.fingerprint
         self.train_counts = np.bincount(class_of, weights=store.train_counts, minlength=self.size).astype(np.int64)
 
@@ -57,12 +58,12 @@ class ClassBased:
         self._ngram = KneserNey(path, ClassStream(store, class_of))
         self._log_within = log_within_class(store.train_counts, class_of)
 
-    def score(self, split: str) -> np.ndarray:
-        """The natural-log probability of every token of `split`: float64, shape (tokens,).
-
-        Contexts are those of `KneserNey.score`.
-        """
-        return self._ngram.score(split) + self._log_within[self._store[split]]
+    def score(self, split: str) -> Iterator[np.ndarray]:
+        """The natural-log probabilities of the tokens of `split`, as `KneserNey.score` gives them."""
+        ids, done = self._store[split], 0
+        for scores in self._ngram.score(split):
+            yield scores + self._log_within[ids[done : done + len(scores)]]
+            done += len(scores)
 
     def distribution(self, context: np.ndarray) -> np.ndarray:
         """P(. | context) over the whole vocabulary: float64, shape (|V|,); `context`: word ids, in stream order."""

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nplm2003.em import fit_weights
-from nplm2003.vocabulary import TokenStore
+from nplm2003.vocabulary import TokenStore, chunks
 
 # Tokens scored at a time: bounds memory (about 100 MB) and changes no score.
 CHUNK = 1 << 19
@@ -106,11 +106,9 @@ def contexts(store: TokenStore, split: str) -> Iterator[tuple[np.ndarray, np.nda
 
     The context of the first tokens reaches back over the split boundary; |V| stands before the stream's beginning.
     """
-    history = store.history(split, 2)
-    stream = np.concatenate([np.full(2 - len(history), store.size), history, store[split]]).astype(np.int64)
-    for start in range(0, len(stream) - 2, CHUNK):
-        chunk = stream[start : start + CHUNK + 2]
-        yield chunk[:-2], chunk[1:-1], chunk[2:]
+    for before, ids in chunks(store, split, 2, CHUNK):
+        stream = np.concatenate([np.full(2 - len(before), store.size), before, ids]).astype(np.int64)
+        yield stream[:-2], stream[1:-1], stream[2:]
 
 
 def context_bins(counts: TrigramCounts, store: TokenStore, split: str) -> np.ndarray:
@@ -136,9 +134,10 @@ class InterpolatedTrigram:
         words = np.arange(self.counts.size)
         return self.probabilities(np.full_like(words, u), np.full_like(words, v), words)
 
-    def score(self, store: TokenStore, split: str) -> np.ndarray:
-        """The natural-log probability of every token of `split`: float64, shape (tokens,)."""
-        return np.concatenate([np.log(self.probabilities(*trigrams)) for trigrams in contexts(store, split)])
+    def score(self, store: TokenStore, split: str) -> Iterator[np.ndarray]:
+        """The natural-log probabilities of the tokens of `split`, in parts of shape (tokens,), float64."""
+        for trigrams in contexts(store, split):
+            yield np.log(self.probabilities(*trigrams))
 
 
 def estimate(counts: TrigramCounts, store: TokenStore) -> tuple[np.ndarray, np.ndarray, list[float]]:

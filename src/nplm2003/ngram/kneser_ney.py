@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -37,6 +37,7 @@ from nplm2003.errors import UserError
 from nplm2003.files import description_path, whole, write_json
 from nplm2003.ngram.lmplz import last_line
 from nplm2003.provenance import provenance
+from nplm2003.vocabulary import IdStream, chunks
 
 ORDERS = range(2, 7)
 # lmplz's own fallback discounts, for n-grams with adjusted count 1, 2, and 3 or more.
@@ -51,7 +52,7 @@ _NO_DISCOUNTS = re.compile(r"\d+-grams with adjusted count [^;\n]*|\d+-gram disc
 _SUBSTITUTED = re.compile(r"^Substituting fallback discounts for order (\d+)", re.MULTILINE)
 
 
-class IdStream(Protocol):
+class SymbolStream(IdStream, Protocol):
     """A stream of symbol ids, 0 to `size` - 1, cut in three splits: the words of a token store, or their classes."""
 
     @property
@@ -66,15 +67,9 @@ class IdStream(Protocol):
     def train_counts(self) -> np.ndarray:
         """How often each symbol occurs in train: int64, shape (size,)."""
 
-    def __getitem__(self, split: str) -> np.ndarray:
-        """The ids of `split`: shape (tokens,)."""
-
-    def history(self, split: str, length: int) -> np.ndarray:
-        """The up to `length` ids that stand before `split` in the stream."""
-
 
 def estimate(
-    store: IdStream,
+    store: SymbolStream,
     order: int,
     lmplz: Path,
     output: Path,
@@ -176,7 +171,7 @@ def natural(log10: np.ndarray) -> np.ndarray:
 class KneserNey:
     """A model that `estimate` wrote, for the symbols and train of `store`."""
 
-    def __init__(self, path: Path, store: IdStream) -> None:
+    def __init__(self, path: Path, store: SymbolStream) -> None:
         import kenlm
 
         config = kenlm.Config()
@@ -195,33 +190,26 @@ class KneserNey:
         self._new_state = kenlm.State
         self._everywhere = self.reserved_mass(store["train"][:0]) > NEGLIGIBLE
 
-    def score(self, split: str) -> np.ndarray:
-        """The natural-log probability of every token of `split`: float64, shape (tokens,).
+    def score(self, split: str) -> Iterator[np.ndarray]:
+        """The natural-log probabilities of the tokens of `split`, in parts of shape (tokens,), float64.
 
         The first tokens of train have a shorter context, the very first none; those of valid and test have the words
         before the split.
         """
-        history = self.store.history(split, self.order - 1)
-        stream = np.concatenate([history, self.store[split]])
-        first = len(history)
-        scores = np.empty(len(stream) - first)
-        for start in range(first, len(stream), CHUNK):
-            # The state after n - 1 words is that after all words before them: cutting here changes no score.
-            context = stream[max(0, start - self.order + 1) : start]
-            chunk = stream[start : start + CHUNK]
-            text = " ".join(_pick(self._words, np.concatenate([context, chunk])))
-            entries = self._model.full_scores(text, bos=False, eos=False)
-            log10 = np.fromiter(map(itemgetter(0), entries), dtype=np.float64, count=len(context) + len(chunk))
-            scores[start - first : start - first + len(chunk)] = natural(log10[len(context) :])
-        corrected = np.arange(len(stream)) if self._everywhere else np.flatnonzero(stream[:-1] == self._last) + 1
-        log_shares: dict[bytes, float] = {}  # of each context, which come again
-        for position in corrected[corrected >= first].tolist():
-            context = stream[max(0, position - self.order + 1) : position]
-            key = context.tobytes()
-            if key not in log_shares:
-                log_shares[key] = self._log_share(context)
-            scores[position - first] -= log_shares[key]
-        return scores
+        # The state after n - 1 words is that after all words before them: cutting a split changes no score.
+        for context, ids in chunks(self.store, split, self.order - 1, CHUNK):
+            stream = np.concatenate([context, ids])
+            entries = self._model.full_scores(" ".join(_pick(self._words, stream)), bos=False, eos=False)
+            scores = natural(np.fromiter(map(itemgetter(0), entries), dtype=np.float64, count=len(stream)))
+            corrected = np.arange(len(stream)) if self._everywhere else np.flatnonzero(stream[:-1] == self._last) + 1
+            log_shares: dict[bytes, float] = {}  # of each context, which come again
+            for position in corrected[corrected >= len(context)].tolist():
+                words = stream[max(0, position - self.order + 1) : position]
+                key = words.tobytes()
+                if key not in log_shares:
+                    log_shares[key] = self._log_share(words)
+                scores[position] -= log_shares[key]
+            yield scores[len(context) :]
 
     def distribution(self, context: np.ndarray) -> np.ndarray:
         """P(. | context) over the whole vocabulary: float64, shape (|V|,); `context`: ids, in stream order."""
