@@ -314,12 +314,10 @@ def main() -> None:
             {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in record.items()}
             for record in records
         )
-    plot(
-        records,
-        "seconds",
-        "CPU seconds" if options.part == "tokens" else "seconds",
-        options.output / f"growth-{options.part}-seconds.png",
-    )
+    if options.part == "ap":
+        return
+    label = "CPU seconds" if options.part == "tokens" else "seconds"
+    plot(records, "seconds", label, options.output / f"growth-{options.part}-seconds.png")
     if options.part == "tokens":
         plot(records, "mebibytes", "peak memory (MiB)", options.output / "growth-tokens-memory.png")
 

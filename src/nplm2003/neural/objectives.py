@@ -60,13 +60,18 @@ def softmax(O: Tensor, z: Tensor, targets: Tensor, rate: float) -> tuple[float, 
         dz = (E.T @ O).div_(Z.unsqueeze(1)).sub_(O_target)
         O.addmm_(E, z * (rate / Z).unsqueeze(1), alpha=-1)
     else:
+        kept = z.new_empty(len(blocks[0]), len(z))  # all blocks use the same memory
+
+        def y(rows: Tensor) -> Tensor:
+            return torch.mm(rows, z.T, out=kept[: len(rows)])
+
         nats = torch.full_like(y_target, -math.inf)
         for rows in blocks:
-            _, Z, _, shift = _exponentials(partial(torch.mm, rows, z.T), 0, y_target)
+            _, Z, _, shift = _exponentials(partial(y, rows), 0, y_target)
             nats = torch.logaddexp(nats, Z.log() + (shift - y_target))
         dz = -O_target
         for rows in blocks:
-            share = (rows @ z.T).sub_(nats + y_target).exp_()
+            share = y(rows).sub_(nats + y_target).exp_()
             dz.addmm_(share.T, rows)
             rows.addmm_(share, z, alpha=-rate)
     O.index_add_(0, targets, z, alpha=rate)

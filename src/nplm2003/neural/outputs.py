@@ -29,7 +29,7 @@ from torch.nn.functional import logsigmoid
 from nplm2003.errors import UserError
 from nplm2003.neural.objectives import softmax
 
-BLOCK = 1024  # words whose logits are computed at a time when tokens are scored
+BLOCK = 512  # words whose logits are computed at a time when tokens are scored
 
 
 class Output(Protocol):
