@@ -1,0 +1,133 @@
+"""The demo on a real Slurm: `scripts/slurm-one-node up` starts one on Debian, `.ci/run` does."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tiny_study import REPOSITORY, Clone, make_clone, place_lmplz
+
+DEMO = ("all", "--configfile", "config/demo.yaml")
+SLURM = ("--profile", "profiles/slurm")
+RESULTS = Path("results/demo")
+# Every number of the study follows from these; the rest names seconds, or is drawn and written from them.
+EXACT = (
+    "*.npy",
+    "*.arpa",
+    "*.pt",
+    "vocabulary.tsv",
+    "classes.tsv",
+    "evaluation.json",
+    "weights.json",
+    "uncertainty.json",
+)
+SECONDS = re.compile("second|time|speed|per_s")
+
+
+def slurm_problem() -> str | None:
+    """Why no test can run here; None where a Slurm answers."""
+    if not shutil.which("sbatch"):
+        return "there is no sbatch"
+    if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
+        return "snakemake-executor-plugin-slurm is not installed (pip install -e '.[cluster]')"
+    try:
+        ping = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, timeout=30, check=False)
+    except subprocess.TimeoutExpired:
+        return "slurmctld does not answer"
+    return None if " is UP" in ping.stdout else f"slurmctld does not answer: {(ping.stdout or ping.stderr).strip()}"
+
+
+PROBLEM = slurm_problem()
+pytestmark = pytest.mark.skipif(
+    PROBLEM is not None, reason=f"NO SLURM TEST RAN: {PROBLEM}; start a Slurm with scripts/slurm-one-node up"
+)
+
+
+@pytest.fixture(scope="module")
+def text(invented_text: Callable[..., str]) -> str:
+    return invented_text(320)
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory, text: str) -> Path:
+    """Results of the demo, run on this machine: those of the checkout if they are whole and of this code."""
+    checkout = Clone(REPOSITORY)
+    if (REPOSITORY / RESULTS / "report.html").is_file():
+        process = checkout.start(*DEMO, "--dry-run", "--nolock")
+        output, _ = process.communicate(timeout=600)
+        if "Nothing to be done" in output:
+            return REPOSITORY / RESULTS
+    clone = make_clone(tmp_path_factory.mktemp("local") / "a clone", text)
+    place_lmplz(clone)
+    clone.snakemake(*DEMO)
+    return clone.folder / RESULTS
+
+
+@pytest.fixture(scope="module")
+def submitted(tmp_path_factory: pytest.TempPathFactory, text: str) -> Iterator[tuple[Clone, str]]:
+    """A clone in which Slurm has run the demo, and what Snakemake said."""
+    clone = make_clone(tmp_path_factory.mktemp("slurm") / "a clone on a cluster", text)
+    place_lmplz(clone)
+    start = time.monotonic()
+    output = clone.snakemake(*DEMO, *SLURM)
+    print(f"the demo on Slurm: {time.monotonic() - start:.0f} s, {len(jobs_of(output))} jobs")
+    yield clone, output
+
+
+def jobs_of(output: str) -> list[str]:
+    """The numbers of the Slurm jobs that Snakemake says it submitted."""
+    return re.findall(r"SLURM jobid (\d+)", output)
+
+
+def read_numbers(path: Path) -> list[dict[str, str]]:
+    """A table without the columns that differ from run to run: seconds and what follows from them."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    return [{name: cell for name, cell in row.items() if not SECONDS.search(name)} for row in rows]
+
+
+def test_slurm_and_this_machine_find_the_same_numbers(local: Path, submitted: tuple[Clone, str]) -> None:
+    theirs = submitted[0].folder / RESULTS
+    names = {path.relative_to(local) for pattern in EXACT for path in local.rglob(pattern)}
+    assert len({name for name in names if name.suffix == ".npy"}) > 100
+    assert {path.relative_to(theirs) for pattern in EXACT for path in theirs.rglob(pattern)} == names
+    different = [str(name) for name in sorted(names) if (local / name).read_bytes() != (theirs / name).read_bytes()]
+    assert different == []
+
+
+def test_slurm_and_this_machine_write_the_same_tables(local: Path, submitted: tuple[Clone, str]) -> None:
+    theirs = submitted[0].folder / RESULTS
+    tables = [path.relative_to(local) for path in (local / "tables").glob("*.csv") if path.name != "timings.csv"]
+    assert len(tables) >= 8
+    for table in tables:
+        assert read_numbers(theirs / table) == read_numbers(local / table), table
+    assert (theirs / "report.html").is_file() and (theirs / "paper.pdf").is_file()
+
+
+def test_a_study_is_tens_of_jobs(submitted: tuple[Clone, str]) -> None:
+    clone, output = submitted
+    jobs = jobs_of(output)
+    # Vocabularies, n-grams, 5 tables of classes, 13 networks and their scores four at a time, and all that follows.
+    assert len(jobs) == len(set(jobs)) == 1 + 1 + 5 + 13 + 4 + 1
+    # Each benchmark file is a job that ran; none but the two that are done where Snakemake runs lies outside Slurm.
+    assert len(list((clone.folder / RESULTS / "benchmarks").rglob("*.tsv"))) > 150
+
+
+def test_a_job_that_is_killed_for_its_memory_is_tried_again_with_more(tmp_path: Path, text: str) -> None:
+    params = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True).stdout
+    if "OverMemoryKill" not in params:
+        pytest.skip("this Slurm is not one of scripts/slurm-one-node, which kills a job for its memory within seconds")
+    clone = make_clone(tmp_path / "a clone", text)
+    target = "results/tiny/rank30/MLP9-paper/seed1/weights.pt"
+    # PyTorch alone takes more than the first attempt has.
+    with clone.changed("workflow/rules/neural.smk", "doubling(3000)", "doubling(400)"):
+        output = clone.tiny(target, *SLURM)
+    assert (clone.folder / target).is_file()
+    assert "Trying to restart job" in output
