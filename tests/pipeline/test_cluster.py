@@ -74,7 +74,7 @@ def test_any_scheduler_gets_scripts_with_their_threads_memory_and_time(clone: Cl
     target = "results/tiny/rank30/kneser-ney-2/seed0/evaluation.json"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-        clone.tiny(target, "--profile", "profiles/cluster-generic", "--latency-wait", "10")
+        clone.tiny(target, "--profile", "profiles/cluster-generic", "--seconds-between-status-checks", "1")
     assert (clone.folder / target).is_file()
     calls = (tmp_path / "qsub.log").read_text(encoding="utf-8").splitlines()
     asked = [re.search(r"-pe smp (\d+) -l h_vmem=(\d+)M,h_rt=0:(\d+):0 ", call).groups() for call in calls]

@@ -130,4 +130,10 @@ def test_a_job_that_is_killed_for_its_memory_is_tried_again_with_more(tmp_path: 
     with clone.changed("workflow/rules/neural.smk", "doubling(3000)", "doubling(400)"):
         output = clone.tiny(target, *SLURM)
     assert (clone.folder / target).is_file()
-    assert "Trying to restart job" in output
+    squeue = ["squeue", "--noheader", "--states=all", "--sort=i", "--format=%T %m", "--jobs", ",".join(jobs_of(output))]
+    jobs = subprocess.run(squeue, capture_output=True, text=True, check=True).stdout.split()
+    tokens, first, *_, last = zip(jobs[::2], jobs[1::2], strict=True)
+    assert tokens == ("COMPLETED", "1000M") and first == ("FAILED", "400M")
+    assert last in {("COMPLETED", "800M"), ("COMPLETED", "1600M")}
+    logs = "".join(path.read_text() for path in (clone.folder / ".snakemake" / "slurm_logs").rglob("*.log"))
+    assert "exceeded memory limit" in logs.lower()
