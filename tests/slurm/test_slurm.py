@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from tiny_study import REPOSITORY, Clone, make_clone, place_lmplz
 
-DEMO = ("all", "--configfile", "config/demo.yaml")
+# Figures and the report would add half a minute and no number.
+DEMO = ("tables", "--configfile", "config/demo.yaml")
 SLURM = ("--profile", "profiles/slurm")
 RESULTS = Path("results/demo")
 # Every number of the study follows from these.
@@ -62,7 +63,7 @@ def text(invented_text: Callable[..., str]) -> str:
 def local(tmp_path_factory: pytest.TempPathFactory, text: str) -> Path:
     """Results of the demo, run on this machine: those of the checkout if they are whole and of this code."""
     checkout = Clone(REPOSITORY)
-    if (REPOSITORY / RESULTS / "report.html").is_file():
+    if (REPOSITORY / RESULTS).is_dir():
         process = checkout.start(*DEMO, "--dry-run", "--nolock")
         output, _ = process.communicate(timeout=600)
         if "Nothing to be done" in output:
@@ -116,7 +117,6 @@ def test_slurm_and_this_machine_write_the_same_tables(local: Path, submitted: tu
     assert len(tables) == 9
     for table in tables:
         assert read_numbers(local / "tables" / table) == read_numbers(theirs / "tables" / table), table
-    assert (theirs / "report.html").is_file() and (theirs / "paper.pdf").is_file()
 
 
 def test_a_study_is_tens_of_jobs(submitted: tuple[Clone, str]) -> None:
