@@ -39,7 +39,7 @@ def pinned(requirements: list[str]) -> dict[str, str]:
 
 def pip_pins() -> dict[str, str]:
     extras = project()["optional-dependencies"]
-    return pinned([*project()["dependencies"], *extras["dev"], *extras["slurm"]])
+    return pinned([*project()["dependencies"], *extras["dev"], *extras["cluster"]])
 
 
 def conda_requirements() -> tuple[list[str], list[str]]:
@@ -74,8 +74,7 @@ def test_a_loose_pin_is_refused(requirement: str) -> None:
 
 
 def test_the_installed_versions_are_the_pinned_ones() -> None:
-    extras = project()["optional-dependencies"]
-    for name, version in pinned([*project()["dependencies"], *extras["dev"]]).items():
+    for name, version in pip_pins().items():
         # '2.13.0+cpu' is a build of 2.13.0.
         assert metadata.version(name).split("+")[0] == version, name
 

@@ -114,6 +114,14 @@ def sweep_folders(*kinds):
     ]
 
 
+def doubling(megabytes):
+    """The memory of a job: this much at first and twice as much at each further attempt, for jobs that are killed for it.
+
+    Only the cluster profiles try again. A job on a cluster also holds the Snakemake that runs it, about 250 MB.
+    """
+    return lambda wildcards, attempt: megabytes * 2 ** (attempt - 1)
+
+
 def row_value(key):
     """A function of the wildcards that gives one cell of the model's row."""
     return lambda wildcards: find_row(STUDY, wildcards.model)[key]

@@ -6,17 +6,16 @@ if DOWNLOAD:
         """Bring the corpus: from its public address, or from a mirror, a folder or a file (config key `mirror`).
 
         Its size and checksum are pinned, so neither the code nor the mirror is a reason to fetch it again; the mirror
-        travels in the environment (common.smk). Standard error is left alone for the progress bar.
+        travels in the environment (common.smk). Standard error is left alone for the progress bar. Not a job of a
+        cluster, whose machines often see no internet.
         """
         output:
             DOWNLOAD,
         benchmark:
             f"{BENCHMARKS}/fetch_corpus/all.tsv"
+        localrule: True
         conda:
             "../../environment.yml"
-        resources:
-            mem_mb=500,
-            runtime=30,
         params:
             source=STUDY["corpus"]["source"],
         message:
@@ -43,11 +42,13 @@ rule build_tokens:
         f"{BENCHMARKS}/build_tokens/{{policy}}.tsv"
     wildcard_constraints:
         policy=any_of(POLICIES),
+    group:
+        "tokens"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=1000,
-        runtime=20,
+        mem_mb=doubling(1000),
+        runtime=5,
     params:
         corpus=corpus_options,
         folder=subpath(output[0], parent=True),
@@ -70,11 +71,13 @@ rule cut_tokens:
         f"{BENCHMARKS}/cut_tokens/{{policy}}.tsv"
     wildcard_constraints:
         policy=any_of(STUDY["cuts"] or ["-"]),
+    group:
+        "tokens"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=doubling(500),
+        runtime=1,
     params:
         share=lambda wildcards: STUDY["cuts"][wildcards.policy],
         tokens=subpath(input.tokens, parent=True),

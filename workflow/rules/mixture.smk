@@ -16,11 +16,13 @@ rule mix_scores:
         f"{BENCHMARKS}/mix_scores/{{policy}},{{model}},{{seed}}.tsv"
     wildcard_constraints:
         model=any_of(models_of("mixture")),
+    group:
+        "results"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=1000,
-        runtime=20,
+        mem_mb=doubling(1000),
+        runtime=1,
     params:
         components=component_options,
         weights=row_value("weights"),

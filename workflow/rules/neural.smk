@@ -42,8 +42,8 @@ rule train_network:
         "../../environment.yml"
     threads: STUDY["threads"]
     resources:
-        mem_mb=3000,
-        runtime=1440,
+        mem_mb=doubling(3000),
+        runtime=720,
     params:
         row=network_options,
         classes=lambda wildcards, input: plan.options(classes=input.get("classes")),
@@ -71,12 +71,14 @@ rule score_network:
         f"{BENCHMARKS}/score_network/{{policy}},{{model}},{{seed}}.tsv"
     wildcard_constraints:
         model=any_of(models_of("network")),
+    group:
+        "scoring"
     conda:
         "../../environment.yml"
     threads: STUDY["threads"]
     resources:
-        mem_mb=3000,
-        runtime=180,
+        mem_mb=doubling(1500),
+        runtime=60,
     params:
         tokens=subpath(input[0], parent=True),
         network=subpath(input.network, parent=True),

@@ -5,18 +5,19 @@ CLASSES = sorted({row["classes"] for row in ROWS if row["kind"] in ("class-based
 
 
 rule build_lmplz:
-    """KenLM's estimator: the one on PATH, or built once from its source archive."""
+    """KenLM's estimator: the one on PATH, or built once from its source archive.
+
+    Not a job of a cluster, whose machines often see no internet.
+    """
     output:
         LMPLZ,
     log:
         f"{LOGS}/build_lmplz.log",
     benchmark:
         f"{BENCHMARKS}/build_lmplz/all.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
-    resources:
-        mem_mb=2000,
-        runtime=20,
     message:
         "Finding or building lmplz (about a minute, once)"
     shell:
@@ -38,11 +39,13 @@ rule estimate_kneser_ney:
         f"{BENCHMARKS}/estimate_kneser_ney/{{policy}},{{model}}.tsv"
     wildcard_constraints:
         model=any_of(models_of("kneser-ney")),
+    group:
+        "ngrams"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=2000,
-        runtime=20,
+        mem_mb=doubling(1000),
+        runtime=2,
     params:
         order=row_value("order"),
         tokens=subpath(input[0], parent=True),
@@ -67,11 +70,13 @@ rule score_kneser_ney:
         f"{BENCHMARKS}/score_kneser_ney/{{policy}},{{model}}.tsv"
     wildcard_constraints:
         model=any_of(models_of("kneser-ney")),
+    group:
+        "ngrams"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=2000,
-        runtime=20,
+        mem_mb=doubling(1000),
+        runtime=2,
     params:
         tokens=subpath(input[0], parent=True),
         folder=subpath(output[0], parent=True),
@@ -99,8 +104,8 @@ rule learn_classes:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=1000,
-        runtime=60,
+        mem_mb=doubling(750),
+        runtime=15,
     params:
         tokens=subpath(input[0], parent=True),
     message:
@@ -126,11 +131,13 @@ rule estimate_class_based:
         f"{BENCHMARKS}/estimate_class_based/{{policy}},{{model}}.tsv"
     wildcard_constraints:
         model=any_of(models_of("class-based")),
+    group:
+        "ngrams"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=2000,
-        runtime=20,
+        mem_mb=doubling(1000),
+        runtime=2,
     params:
         order=row_value("order"),
         tokens=subpath(input[0], parent=True),
@@ -156,11 +163,13 @@ rule score_class_based:
         f"{BENCHMARKS}/score_class_based/{{policy}},{{model}}.tsv"
     wildcard_constraints:
         model=any_of(models_of("class-based")),
+    group:
+        "ngrams"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=2000,
-        runtime=20,
+        mem_mb=doubling(1000),
+        runtime=2,
     params:
         tokens=subpath(input[0], parent=True),
         folder=subpath(output[0], parent=True),
@@ -184,11 +193,13 @@ rule estimate_interpolated:
         f"{BENCHMARKS}/estimate_interpolated/{{policy}},{{model}}.tsv"
     wildcard_constraints:
         model=any_of(models_of("interpolated")),
+    group:
+        "ngrams"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=2000,
-        runtime=20,
+        mem_mb=doubling(1000),
+        runtime=2,
     params:
         tokens=subpath(input[0], parent=True),
     message:
@@ -211,11 +222,13 @@ rule score_interpolated:
         f"{BENCHMARKS}/score_interpolated/{{policy}},{{model}}.tsv"
     wildcard_constraints:
         model=any_of(models_of("interpolated")),
+    group:
+        "ngrams"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=2000,
-        runtime=20,
+        mem_mb=doubling(1000),
+        runtime=2,
     params:
         tokens=subpath(input[0], parent=True),
         folder=subpath(output[0], parent=True),

@@ -84,11 +84,13 @@ rule evaluate_scores:
         f"{LOGS}/evaluate_scores/{{policy}},{{model}},{{seed}}.log",
     benchmark:
         f"{BENCHMARKS}/evaluate_scores/{{policy}},{{model}},{{seed}}.tsv"
+    group:
+        "results"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=doubling(500),
+        runtime=1,
     params:
         tokens=subpath(input[0], parent=True),
         folder=subpath(input.scores, parent=True),
@@ -114,11 +116,13 @@ rule bootstrap_scores:
         f"{LOGS}/bootstrap_scores.log",
     benchmark:
         f"{BENCHMARKS}/bootstrap_scores/all.tsv"
+    group:
+        "results"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=doubling(500),
+        runtime=2,
     params:
         results=subpath(input.study, parent=True),
     message:
@@ -162,11 +166,13 @@ for table, inputs in TABLE_INPUTS.items():
             f"{LOGS}/tabulate_{table}.log",
         benchmark:
             f"{BENCHMARKS}/tabulate_{table}/all.tsv"
+        group:
+            "results"
         conda:
             "../../environment.yml"
         resources:
-            mem_mb=500,
-            runtime=10,
+            mem_mb=doubling(500),
+            runtime=1,
         params:
             command=f"tabulate-{table}",
             results=plan.options(results=RESULTS if inputs else None),
@@ -194,11 +200,13 @@ rule tabulate_timings:
         ),
     log:
         f"{LOGS}/tabulate_timings.log",
+    group:
+        "results"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=doubling(500),
+        runtime=1,
     params:
         benchmarks=BENCHMARKS,
     message:
@@ -229,11 +237,13 @@ for figure in figures_of(STUDY):
             f"{LOGS}/plot_{figure}.log",
         benchmark:
             f"{BENCHMARKS}/plot_{figure}/all.tsv"
+        group:
+            "results"
         conda:
             "../../environment.yml"
         resources:
-            mem_mb=1000,
-            runtime=10,
+            mem_mb=doubling(500),
+            runtime=1,
         params:
             figure=figure,
             results=subpath(input.study, parent=True),
@@ -275,11 +285,13 @@ rule write_paper:
         f"{LOGS}/write_paper.log",
     benchmark:
         f"{BENCHMARKS}/write_paper/all.tsv"
+    group:
+        "results"
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=doubling(500),
+        runtime=1,
     params:
         results=subpath(input.study, parent=True),
     message:
