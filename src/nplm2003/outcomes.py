@@ -20,9 +20,9 @@ import pandas as pd
 from nplm2003.errors import UserError
 from nplm2003.files import read_object, require_keys
 from nplm2003.published import published_corpus, stands_in
-from nplm2003.scoring import SPLITS
+from nplm2003.scoring import SPLITS, Scores, require_same_tokens
 from nplm2003.study import find_row
-from nplm2003.uncertainty import Uncertainty
+from nplm2003.uncertainty import Uncertainty, measure_uncertainty
 
 WORD_NGRAMS = ("interpolated", "kneser-ney")
 NGRAM_KINDS = (*WORD_NGRAMS, "class-based")
@@ -295,6 +295,17 @@ class Outcomes:
     def best(self, *kinds: str) -> Row | None:
         """The row of these kinds with the lowest *validation* perplexity (test is never used to choose)."""
         return best(self.rows(*kinds))
+
+    def measure_uncertainty(self) -> dict[str, Any]:
+        """The bootstrap's intervals of all rows, from the score files in the folders of their runs."""
+        scores = {row.model: {run.seed: Scores(run.folder / "scores") for run in row.runs} for row in self.rows()}
+        require_same_tokens(*(each for runs in scores.values() for each in runs.values()))
+        return measure_uncertainty(
+            {
+                model: {split: {seed: each[split] for seed, each in runs.items()} for split in ("valid", "test")}
+                for model, runs in scores.items()
+            }
+        )
 
     @cached_property
     def uncertainty(self) -> Uncertainty:

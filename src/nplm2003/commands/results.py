@@ -190,6 +190,21 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the PDF")
 
+    parser = add_command(
+        subparsers,
+        "verify",
+        _verify,
+        "whether committed results still follow from what they were made of",
+        "Make the tables of a folder of committed results again from the evaluations in it, with the code that is here "
+        "now; with --results also measure every evaluation, and the intervals, again from the score files. Prints a "
+        "line for each file; the exit status is 1 where one does not follow.",
+        "nplm2003 verify --reference results/reference/brown --results results/brown",
+    )
+    parser.add_argument(
+        "--reference", type=Path, required=True, metavar="FOLDER", help="the committed results of one study"
+    )
+    parser.add_argument("--results", type=Path, metavar="FOLDER", help="results/CORPUS, with the score files")
+
 
 def _evaluate(options: argparse.Namespace) -> None:
     from nplm2003.evaluation import evaluate
@@ -207,19 +222,10 @@ def _evaluate(options: argparse.Namespace) -> None:
 def _bootstrap(options: argparse.Namespace) -> None:
     from nplm2003.outcomes import Outcomes
     from nplm2003.provenance import provenance
-    from nplm2003.scoring import Scores, require_same_tokens
-    from nplm2003.uncertainty import measure_uncertainty
 
     outcomes = Outcomes(options.study, options.results)
-    scores = {row.model: {run.seed: Scores(run.folder / "scores") for run in row.runs} for row in outcomes.rows()}
-    require_same_tokens(*(each for runs in scores.values() for each in runs.values()))
-    content = measure_uncertainty(
-        {
-            model: {split: {seed: each[split] for seed, each in runs.items()} for split in ("valid", "test")}
-            for model, runs in scores.items()
-        }
-    )
-    write_json(options.output, {**content, "provenance": provenance({"study": outcomes.study["name"]})})
+    made = provenance({"study": outcomes.study["name"]})
+    write_json(options.output, {**outcomes.measure_uncertainty(), "provenance": made})
 
 
 def _tabulate(options: argparse.Namespace) -> None:
@@ -246,3 +252,19 @@ def _write_paper(options: argparse.Namespace) -> None:
     from nplm2003.paper import write_paper
 
     write_paper(options.results, options.source, options.output)
+
+
+def _verify(options: argparse.Namespace) -> None:
+    from nplm2003.verify import verify_scores, verify_tables
+
+    findings = list(verify_tables(options.reference))
+    if options.results is not None:
+        findings += verify_scores(options.reference, options.results)
+    for name, wrong in findings:
+        print(f"{name}: {'follows' if wrong is None else wrong}")
+    if differing := [name for name, wrong in findings if wrong is not None]:
+        raise UserError(
+            f"{len(differing)} of {len(findings)} files of {options.reference} do not follow any more: make them again "
+            "with `snakemake --cores all reference`, or find out what changed"
+        )
+    print(f"all {len(findings)} files of {options.reference} follow")
