@@ -1,14 +1,14 @@
 """Training on several processes of one machine (section 3 of the paper): by examples, without locks, or by words.
 
-| scheme         | what each of P processes does                           | what they exchange in every update         |
-|----------------|---------------------------------------------------------|--------------------------------------------|
-| `data`         | its share of every mini-batch, on parameters of its own | all parameters, which are averaged         |
-| `asynchronous` | every P-th mini-batch, on parameters that all share     | nothing: no process waits, and none locks  |
-| `vocabulary`   | every mini-batch, for its block of the rows of O        | 2 B numbers, then B K, which are added     |
+| scheme         | what each of P processes does                           | what they exchange in every update     |
+|----------------|---------------------------------------------------------|----------------------------------------|
+| `data`         | its share of every mini-batch, on parameters of its own | all parameters, which are averaged     |
+| `asynchronous` | every P-th mini-batch, on parameters that all share     | nothing: none waits, and none locks    |
+| `vocabulary`   | every mini-batch, for its block of the rows of O        | 2 B numbers, then B K, which are added |
 
 With `data` and `vocabulary` the network is that of one process to rounding, whatever the preset: the processes draw the
-same random numbers. With `asynchronous`, where updates may overwrite parts of each other, it is another in every run, and
-about as good. That scheme and `vocabulary` are the paper's two (its sections 3.1 and 3.2).
+same random numbers. With `asynchronous`, where updates may overwrite parts of each other, it is another in every run,
+and about as good. That scheme and `vocabulary` are the paper's two (its sections 3.1 and 3.2).
 
 Nothing here knows what is trained: a `Team` says what a process sees to, `run` starts the processes.
 """

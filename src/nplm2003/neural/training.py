@@ -387,10 +387,11 @@ def _fit(
     assert (trainer.world_size, trainer.global_rank) == (team.processes, team.rank)
     device, error = str(trainer.strategy.root_device), products_error()
     if team.rank == 0:
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        several = "" if alone else f"{team.processes} processes of "
         print(
-            f"{sum(parameter.numel() for parameter in module.parameters()):,} parameters, {len(train):,} examples an "
-            f"epoch, {'' if alone else f'{team.processes} processes of '}{threads} thread(s) on {device}, matrix products "
-            f"{module.preset.matmul!r} (relative error {error:.1e})",
+            f"{parameters:,} parameters, {len(train):,} examples an epoch, {several}{threads} thread(s) on {device}, "
+            f"matrix products {module.preset.matmul!r} (relative error {error:.1e})",
             file=sys.stderr,
             flush=True,
         )
