@@ -1,10 +1,11 @@
 """What do several processes gain, what does their exchange cost, and what would it cost on M machines?
 
 MLP9 and MLP1 take updates on random words, as frequent as in a text, with the vocabulary of Brown: one process, and two
-under each scheme of `nplm2003.neural.parallel`, one thread each. Communication is the time in calls of
-torch.distributed, waiting for the other process included. Beside them stand two networks trained side by side, one
-thread each, and one network trained by one process of two threads. Seconds are those of the best of many short windows,
-all ways in turn in every round, so that ratios hold on a machine that does other work at times.
+under each scheme of `nplm2003.neural.parallel`, one thread each. Beside them stand two networks trained side by side,
+one thread each, and one network trained by one process of two threads. All ways take turns, in short windows of which
+the best counts. Speed-ups are given by CPU seconds of one process, which hold on a machine that does other work, and by
+the wall, where a process also waits for the other one to get a core. Communication is the CPU time of calls of
+torch.distributed.
 
 The model of M machines: an update takes what one process needs, the part that is shared out divided by M, and for every
 exchange of b bytes 2 log2(M) latencies and 2 (M - 1) / M b bytes over the bandwidth (an all-reduce by halves). It is
@@ -57,16 +58,21 @@ ASSUMED = {"Myrinet of 2003": (10e-6, 250e6), "Ethernet of 10 Gbit/s": (50e-6, 1
 
 
 class Measured(NamedTuple):
-    """Seconds per update: of the wall, and of one process in communication, of its CPU, and in the objective."""
+    """Seconds per update: of the CPU of one process, those of communication and of the objective, and of the wall."""
 
-    wall: float
-    communication: float
     cpu: float
+    communication: float
     objective: float
+    wall: float
+
+
+def least(found: list[Measured]) -> Measured:
+    """The quickest by CPU time, and the least wall of all."""
+    return min(found)._replace(wall=min(one.wall for one in found))
 
 
 class Clock:
-    """Adds up the time in some calls, and in waiting for what they return."""
+    """Adds up the CPU time of some calls, and of waiting for what they return."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -75,9 +81,9 @@ class Clock:
         """The same call, its time added."""
 
         def inner(*arguments: Any, **options: Any) -> Any:
-            begin = time.perf_counter()
+            begin = time.process_time()
             result = call(*arguments, **options)
-            self.seconds += time.perf_counter() - begin
+            self.seconds += time.process_time() - begin
             return Waited(self.timed(result.wait)) if hasattr(result, "wait") else result
 
         return inner
@@ -119,10 +125,10 @@ def measure(trainer: Trainer, shape: dict[str, Any], window: int, windows: int, 
         trainer.update(batch)
         used, exchanged = time.process_time() - cpu, exchange.seconds
         together(team)
-        spent = (time.perf_counter() - begin, exchanged, used, costly.seconds)
+        spent = (used, exchanged, costly.seconds, time.perf_counter() - begin)
         found.append(Measured(*(value / window for value in spent)))
     dist.all_reduce = before
-    return min(found[1:])  # rounded products are compiled in the first
+    return least(found[1:])  # rounded products are compiled in the first
 
 
 class SideBySide(NamedTuple):
@@ -186,10 +192,10 @@ def predict(
     scheme: str, one: Measured, sizes: list[int], machines: int, latency: float, bandwidth: float
 ) -> tuple[float, float]:
     """Seconds of one update on so many machines, and those of them in communication."""
-    shared = one.objective if scheme == "vocabulary" else one.wall
+    shared = one.objective if scheme == "vocabulary" else one.cpu
     numbers, share = sum(sizes), (machines - 1) / machines
     seconds = len(sizes) * 2 * math.log2(machines) * latency + 2 * share * 4 * numbers / bandwidth
-    return one.wall - shared + shared / machines + seconds, seconds
+    return one.cpu - shared + shared / machines + seconds, seconds
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -207,24 +213,29 @@ Best = dict[tuple[str, str, str], Measured]
 
 def tabulate(best: Best) -> list[dict[str, Any]]:
     """What was measured: printed, and as rows."""
-    print("| network | objective | way | examples a second | of one process | in communication | CPU ms an update |")
+    print("| network | objective | way | CPU ms an update | in communication | speed-up | by the wall |")
     print("|---|---|---|--:|--:|--:|--:|")
     rows = []
     for (network, objective, way), found in best.items():
-        networks = 2 if way == SIDE_BY_SIDE else 1
-        speed_up = networks * best[network, objective, ALONE].wall / found.wall
-        rate, share = networks * BATCH / found.wall, found.communication / found.wall
+        one, networks = best[network, objective, ALONE], 2 if way == SIDE_BY_SIDE else 1
+        threads = 2 if way == THREADS else 1  # their CPU times are added up
+        share = found.communication / found.cpu
+        speed_up, by_the_wall = networks * threads * one.cpu / found.cpu, networks * one.wall / found.wall
         said = f"{100 * share:.0f} %" if way in SCHEMES else ""
-        print(f"| {network} | {objective} | {way} | {rate:,.0f} | x {speed_up:.2f} | {said} | {1000 * found.cpu:.2f} |")
+        print(
+            f"| {network} | {objective} | {way} | {1000 * found.cpu:.2f} | {said} "
+            f"| x {speed_up:.2f} | x {by_the_wall:.2f} |"
+        )
         rows.append(
             {
                 "network": network,
                 "objective": objective,
                 "way": way,
-                "examples_per_second": rate,
-                "speed_up": speed_up,
-                "communication": share,
                 "cpu_seconds_per_update": found.cpu,
+                "communication": share,
+                "speed_up": speed_up,
+                "examples_per_second_of_the_wall": networks * BATCH / found.wall,
+                "speed_up_by_the_wall": by_the_wall,
             }
         )
     return rows
@@ -243,7 +254,7 @@ def extrapolate(best: Best, kinds: dict[str, tuple[float, float]]) -> list[dict[
             cells = []
             for machines in MACHINES:
                 seconds, communication = predict(scheme, one, sizes, machines, latency, bandwidth)
-                speed_up, share = one.wall / seconds, communication / seconds
+                speed_up, share = one.cpu / seconds, communication / seconds
                 cells.append(f"x {speed_up:.1f}, {100 * share:.0f} %")
                 rows.append(
                     {
@@ -277,11 +288,11 @@ def main() -> None:
             for objective in OBJECTIVES:
                 for way, found in compare(network, objective, options.windows).items():
                     key = (network, objective, way)
-                    best[key] = min(best.get(key, found), found)
+                    best[key] = least([best.get(key, found), found])
         print(f"round {number + 1}: load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
     sizes = [1, 1 << 21]
-    least, most = run(partial(exchange, sizes), "data", 2)
-    latency, bandwidth = least / 2, 4 * sizes[1] / (most - least)
+    small, large = run(partial(exchange, sizes), "data", 2)
+    latency, bandwidth = small / 2, 4 * sizes[1] / (large - small)
 
     print(f"|V| {VOCABULARY:,}, {BATCH} examples per update, two processes of one thread:\n")
     write(options.output / "parallel.csv", tabulate(best))

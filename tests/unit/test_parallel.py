@@ -274,7 +274,7 @@ def test_a_killed_training_leaves_no_process_and_goes_on(
     process.kill()
     process.wait()
     process.stderr.close()
-    gone, alive = psutil.wait_procs(family, timeout=20)
+    gone, alive = psutil.wait_procs(family, timeout=120)
     assert not alive, alive
     assert not (tmp_path / "killed" / "weights.pt").exists()
 
