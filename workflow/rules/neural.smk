@@ -42,7 +42,7 @@ rule train_network:
         "../../environment.yml"
     threads: STUDY["threads"] * PROCESSES
     resources:
-        mem_mb=doubling(3000),
+        mem_mb=doubling(3000 * PROCESSES),
         runtime=720,
     params:
         row=network_options,
