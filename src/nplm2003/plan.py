@@ -62,7 +62,8 @@ def corpus_options(study: Mapping[str, Any], policy: str) -> str:
     )
 
 
-def network_options(row: Mapping[str, Any]) -> str:
-    """What `train` is told of the shape of a network, from its row; nothing where it has what is usual."""
+def network_options(row: Mapping[str, Any], parallel: Mapping[str, Any] | None) -> str:
+    """What `train` is told of a network, from its row, and of several processes; nothing where it has what is usual."""
     special = {key: row[key] for key, usual in (("word_features", "learnt"), ("outputs", "words")) if row[key] != usual}
-    return options(**{key: row[key] for key in SHAPE_OPTIONS}, **special)
+    several = {} if parallel is None else {"processes": parallel["processes"], "parallel": parallel["scheme"]}
+    return options(**{key: row[key] for key in SHAPE_OPTIONS}, **special, **several)

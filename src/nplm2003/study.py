@@ -89,6 +89,7 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
         "presets": {name: dict(preset) for name, preset in configuration["presets"].items() if preset is not None},
         "seeds": list(configuration["seeds"]),
         "threads": configuration["threads"],
+        "parallel": configuration["parallel"],
     }
 
 
@@ -160,6 +161,12 @@ def _rows(
         if row["outputs"] != "words" and presets[row["preset"]]["objective"] != "softmax":
             raise UserError(
                 f"{where}: outputs {row['outputs']} is trained by its exact objective; choose a preset with softmax"
+            )
+        exact = row["outputs"] == "words" and presets[row["preset"]]["objective"] == "softmax"
+        if (configuration["parallel"] or {}).get("scheme") == "vocabulary" and not exact:
+            raise UserError(
+                f"{where}: the vocabulary is split for exact softmax over all words alone; "
+                "choose another parallel.scheme"
             )
         _check_classes(row, where, policy, row["outputs"] != "words")
         networks.append({**empty, **row, "kind": "network", "seeds": seeds[: row["seeds"]]})

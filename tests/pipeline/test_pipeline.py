@@ -351,3 +351,17 @@ def test_a_killed_training_goes_on_where_it_was(long_training: Clone) -> None:
     assert len(seen) <= EPOCHS + 2
     curve = read_table(clone.folder / target.with_name("learning_curve.csv"))
     assert [int(row["epoch"]) for row in curve] == list(range(1, EPOCHS + 1))
+
+
+# --- several processes ----------------------------------------------------------------------------------------------
+
+
+def test_two_processes_train_one_network(tmp_path: Path, text: str) -> None:
+    clone = make_clone(tmp_path / "two processes", text)
+    several = {"scheme": "data", "processes": 2}
+    with (clone.folder / "config" / "tiny" / "study.yaml").open("a", encoding="utf-8") as study:
+        study.write(f"parallel: {json.dumps(several)}\n")
+    network = RESULTS / "rank30" / "MLP1" / "seed1"
+    clone.tiny(network / "weights.pt")
+    training = json.loads((clone.folder / network / "training.json").read_text(encoding="utf-8"))
+    assert (training["parallel"], training["threads"]) == (several, 1)

@@ -238,6 +238,8 @@ def test_train_score_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) 
         ({"preset-file": "none.json"}, ["none.json"]),
         ({"order": "1"}, ["order >= 2"]),
         ({"hidden": "-1"}, ["hidden >= 0"]),
+        ({"processes": "2"}, ["--processes above 1 needs --parallel"]),
+        ({"parallel": "data"}, ["--processes above 1 needs --parallel"]),
         ({"tokens": "no tokens"}, ["no tokens holds no corpus.json"]),
     ],
 )

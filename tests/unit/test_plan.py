@@ -67,8 +67,10 @@ def test_an_embedded_corpus_needs_no_file() -> None:
 def test_the_shape_of_a_network() -> None:
     row: dict[str, Any] = {"model": "MLP3", "order": 5, "hidden": 0, "features": 60, "direct": True, "seeds": [1]}
     row |= {"preset": "modern", "word_features": "learnt", "outputs": "words", "classes": None}
-    assert network_options(row) == "--order 5 --hidden 0 --features 60 --direct --preset modern"
+    assert network_options(row, None) == "--order 5 --hidden 0 --features 60 --direct --preset modern"
     row["word_features"] = "svd"
-    assert network_options(row).endswith("--preset modern --word-features svd")
+    assert network_options(row, None).endswith("--preset modern --word-features svd")
     row |= {"word_features": "learnt", "outputs": "tree", "classes": 5}
-    assert network_options(row).endswith("--preset modern --outputs tree")
+    assert network_options(row, None).endswith("--preset modern --outputs tree")
+    two = {"scheme": "data", "processes": 2}
+    assert network_options(row, two).endswith("--preset modern --outputs tree --processes 2 --parallel data")

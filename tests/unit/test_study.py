@@ -288,6 +288,12 @@ KEYS: dict[str, tuple[Config, list[str]]] = {
     "wrong type": ({"threads": "two"}, ["threads", "'two' is not of type 'integer'"]),
     "wrong type below": ({"presets": {"paper": {"rate": "1e-3"}}}, ["presets.paper.rate", "not of type 'number'"]),
     "fractional batch": ({"presets": {"paper": {"batch": 1.5}}}, ["presets.paper.batch", "1.5"]),
+    "one process": ({"parallel": {"scheme": "data", "processes": 1}}, ["parallel.processes", "minimum of 2"]),
+    "unknown scheme": ({"parallel": {"scheme": "model", "processes": 2}}, ["parallel.scheme", "'model'", "'data'"]),
+    "vocabulary of sampled networks": (
+        {"parallel": {"scheme": "vocabulary", "processes": 2}},
+        ["config/networks.tsv, row MLP1", "exact softmax", "parallel.scheme"],
+    ),
     "no threads": ({"threads": 0}, ["threads", "0 is less than the minimum of 1"]),
     "dropout of everything": ({"presets": {"modern": {"dropout": 1.0}}}, ["presets.modern.dropout", "1.0"]),
     "unknown objective": ({"presets": {"modern": {"objective": "nce"}}}, ["presets.modern.objective", "'softmax'"]),

@@ -42,6 +42,8 @@ LOGS = f"{RESULTS}/logs"
 POLICIES = [row["policy"] for row in STUDY["policies"]]
 DOWNLOAD = plan.download(STUDY["corpus"])  # None: the corpus is not fetched
 
+PROCESSES = STUDY["parallel"]["processes"] if STUDY["parallel"] else 1  # that train one network
+
 ROWS = [*STUDY["rows"], *STUDY["sweep_rows"]]
 
 
@@ -142,15 +144,22 @@ def corpus_options(wildcards):
 
 
 def network_options(wildcards):
-    """The shape of a network, from its row."""
-    return plan.network_options(find_row(STUDY, wildcards.model))
+    """The shape of a network, from its row, and how many processes train it."""
+    return plan.network_options(find_row(STUDY, wildcards.model), STUDY["parallel"])
 
 
 def network_code(wildcards):
     """The modules that train a network; only one whose features are not learnt depends on where they come from."""
     fixed = ["neural/cooccurrence"] if find_row(STUDY, wildcards.model)["word_features"] != "learnt" else []
     return modules(
-        "neural/model", "neural/objectives", "neural/outputs", "neural/data", "neural/preset", "neural/training", *fixed
+        "neural/model",
+        "neural/objectives",
+        "neural/outputs",
+        "neural/data",
+        "neural/preset",
+        "neural/parallel",
+        "neural/training",
+        *fixed,
     )
 
 

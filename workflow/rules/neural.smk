@@ -40,12 +40,13 @@ rule train_network:
     priority: 10
     conda:
         "../../environment.yml"
-    threads: STUDY["threads"]
+    threads: STUDY["threads"] * PROCESSES
     resources:
-        mem_mb=doubling(3000),
+        mem_mb=doubling(3000 * PROCESSES),
         runtime=720,
     params:
         row=network_options,
+        threads=lambda wildcards, threads: max(1, threads // PROCESSES),  # of each process
         classes=lambda wildcards, input: plan.options(classes=input.get("classes")),
         tokens=subpath(input[0], parent=True),
         folder=subpath(output[0], parent=True),
@@ -53,7 +54,7 @@ rule train_network:
         "Training {wildcards.model}, seed {wildcards.seed} (log: {log})"
     shell:
         "python -m nplm2003 train --tokens {params.tokens:q} {params.row} {params.classes} --preset-file {input.preset:q}"
-        " --seed {wildcards.seed} --threads {threads} --output {params.folder:q} 2>> {log:q}"
+        " --seed {wildcards.seed} --threads {params.threads} --output {params.folder:q} 2>> {log:q}"
 
 
 rule score_network:

@@ -23,7 +23,8 @@ def register(subparsers: Any) -> None:
         "train one network",
         "Train one network of the paper on the training tokens, choosing the epoch on validation. Writes weights.pt, "
         "features.npy (the word features C), learning_curve.csv and training.json into --output. A run that was killed "
-        "goes on from its last finished epoch when the same command is run again.",
+        "goes on from its last finished epoch when the same command is run again. With --processes, several "
+        "processes of this machine share the work, on the CPU: see --parallel.",
         "nplm2003 train --tokens results/brown/top16383/tokens --order 5 --hidden 100 --features 30 \\\n"
         "      --preset-file results/brown/study.json --preset modern --seed 1 --output results/my-net",
     )
@@ -51,7 +52,16 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("--preset", required=True, metavar="NAME", help="which of them")
     parser.add_argument("--seed", type=seed, required=True, help="seed of the weights, the order and the dropout")
-    parser.add_argument("--threads", type=positive, default=1, help="CPU threads to use (default: 1)")
+    parser.add_argument("--threads", type=positive, default=1, help="CPU threads of each process (default: 1)")
+    parser.add_argument("--processes", type=positive, default=1, metavar="P", help="processes (default: 1)")
+    parser.add_argument(
+        "--parallel",
+        choices=("data", "asynchronous", "vocabulary"),
+        help="how they share the work; needed with 2 and more. data: each takes a share of the examples of every "
+        "update; vocabulary: each takes a block of the words, for exact softmax alone; both end as one process does, "
+        "but for rounding. asynchronous: each takes its own updates of shared parameters, without waiting; ends a "
+        "little differently in every run",
+    )
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder of the trained network")
 
     parser = add_command(
@@ -93,6 +103,8 @@ def _train(options: argparse.Namespace) -> None:
         )
     if options.hidden == 0 and not options.direct:
         raise UserError("a network with --hidden 0 needs --direct, or its output ignores the context")
+    if (options.processes > 1) != (options.parallel is not None):
+        raise UserError("--processes above 1 needs --parallel, which says how they share the work, and the reverse")
     store = TokenStore(options.tokens)
     class_of = None if options.classes is None else read_classes(options.classes, store)[0]
     summary = train(
@@ -108,6 +120,8 @@ def _train(options: argparse.Namespace) -> None:
         seed=options.seed,
         output=options.output,
         threads=options.threads,
+        scheme=options.parallel,
+        processes=options.processes,
         progress=sys.stderr.isatty(),
         provenance=provenance({"preset": options.preset}),
     )

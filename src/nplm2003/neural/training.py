@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint, TQDMProgressBar
 from pytorch_lightning.core.optimizer import LightningOptimizer
+from pytorch_lightning.plugins.environments import LightningEnvironment
 from torch import Tensor
 
 from nplm2003.errors import UserError
@@ -29,6 +31,7 @@ from nplm2003.neural.data import Stretch, Windows, stream_loader, training_loade
 from nplm2003.neural.model import NeuralLanguageModel
 from nplm2003.neural.objectives import Objective, make_objective
 from nplm2003.neural.outputs import make_output
+from nplm2003.neural.parallel import Team, run
 from nplm2003.neural.preset import Preset
 from nplm2003.neural.scoring import SCORING_BATCH, SHAPE, log_probabilities, settle
 from nplm2003.vocabulary import TokenStore
@@ -37,16 +40,18 @@ CURVE_COLUMNS = ("epoch", "examples", "rate", "train_perplexity", "valid_perplex
 MONITOR = "valid_perplexity"
 
 
-def dropout(like: Tensor, share: float) -> Tensor | float:
+def dropout(like: Tensor, share: float, size: int, first: int) -> Tensor | float:
     """Factors for the numbers of `like`: 0 for a random `share` of them, 1 / (1 - share) for the others.
 
-    The share is rounded to 1 / 65,536: four decisions from one random number take a third of the time of torch's own.
+    `like` has the rows from `first` on of a mini-batch of `size`. The share is rounded to 1 / 65,536: four decisions
+    from one random number take a third of the time of torch's own.
     """
     if share == 0:
         return 1.0
-    bits = torch.empty(-(-like.numel() // 4), dtype=torch.int64, device=like.device).random_(-(2**63), None)
-    kept = bits.view(torch.int16)[: like.numel()].view(like.shape) >= round(share * 65_536) - 32_768
-    return kept.to(like.dtype).div_(1 - share)
+    width = like.shape[1]
+    bits = torch.empty(-(-size * width // 4), dtype=torch.int64, device=like.device).random_(-(2**63), None)
+    own = bits.view(torch.int16)[first * width :][: like.numel()]
+    return (own.view(like.shape) >= round(share * 65_536) - 32_768).to(like.dtype).div_(1 - share)
 
 
 class Trainer(pl.LightningModule):
@@ -56,14 +61,21 @@ class Trainer(pl.LightningModule):
         super().__init__()
         self.automatic_optimization = False  # one step of Lightning is a stretch of updates
         self.model, self.preset, self.objective, self.seed, self.total = model, preset, objective, seed, total
+        self.team = Team()
         self.examples = 0
         self.owed_decay = 0.0  # weight decay that sparse updates have left to do
         self.history: list[dict[str, Any]] = []
         self._start_epoch()
 
     def _start_epoch(self) -> None:
-        self.train_nats, self.train_tokens, self.started = 0.0, 0, time.monotonic()
-        self.valid_nats, self.valid_tokens = 0.0, 0
+        self.train_nats, self.train_tokens, self.started = 0.0, 0.0, time.monotonic()
+        self.valid_nats, self.valid_tokens = 0.0, 0.0
+
+    def join(self, team: Team) -> None:
+        """Train as one process of several, which were all given this module."""
+        self.team = team
+        team.receive(self.model)
+        self.objective = team.objective(self.objective)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """What Lightning counts its steps by; it never gets a gradient. The updates are made in `descend`."""
@@ -77,39 +89,52 @@ class Trainer(pl.LightningModule):
         if index == 0:
             # Dropout and noise draw from this. It is seeded per epoch, and once the loader has started: that draws a
             # number as well, before on_train_epoch_start in the first epoch of a run, after it in the others.
-            torch.manual_seed(int(np.random.SeedSequence((self.seed, self.current_epoch)).generate_state(1)[0]))
-        for contexts, targets in batch:
-            self.descend(contexts, targets)
-            if not self.preset.sampled:
-                self._decay()
-        self._decay()
+            entropy = (self.seed, self.current_epoch, *self.team.entropy)
+            torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1)[0]))
+        self.update(batch)
         counter = self.optimizers()
         assert isinstance(counter, LightningOptimizer)
         counter.step()  # checkpoints are kept of steps that count
+
+    def update(self, batch: Stretch) -> None:
+        """One update for each mini-batch of a stretch."""
+        for number, (contexts, targets) in enumerate(batch):
+            if self.team.takes(number):
+                self.descend(contexts, targets)
+                if not self.preset.sampled:
+                    self._decay()
+                self.team.meet(self.model)
+            self.examples += len(targets)
+        self._decay()
 
     @torch.no_grad()
     def descend(self, contexts: Tensor, targets: Tensor) -> None:
         """One update of stochastic gradient descent, on one mini-batch: `contexts` (B, n-1), `targets` (B,).
 
+        Of several processes (`nplm2003.neural.parallel`), each sees to its part of the examples, or of the rows of O.
+
         Gradients are written out as in section 3.2 of the paper: a sampled update is so small that autograd and an
         optimizer would take a sixth of its time.
         """
-        model, preset, size = self.model, self.preset, len(targets)
+        model, preset, team, size = self.model, self.preset, self.team, len(targets)
         rate = preset.rate_at(self.examples, self.total)
         self.owed_decay += rate * preset.weight_decay * (1 if preset.reduction == "mean" else size)
-        rate *= 1 / size if preset.reduction == "mean" else 1.0  # of the summed gradient
+        rate *= team.gain / size if preset.reduction == "mean" else team.gain  # of the summed gradient
+        part = team.part(size)
+        contexts, targets = contexts[part], targets[part]
+        if not len(targets):
+            return
 
         x = model.window(contexts)
-        x_factor = dropout(x, preset.dropout)
+        x_factor = dropout(x, preset.dropout, size, part.start)
         x = x * x_factor
         a = model.activation(x)
-        a_factor = 1.0 if a is None else dropout(a, preset.dropout)
+        a_factor = 1.0 if a is None else dropout(a, preset.dropout, size, part.start)
         z = model.join(x, a if a is None else a * a_factor)
-        nats, dz = self.objective(model.O, z, targets, rate)
-        self._perplexity(nats, size)
+        nats, dz = self.objective(model.O[team.rows], z, targets, rate)
+        self._perplexity(nats, len(targets))
         self.train_nats += nats
-        self.train_tokens += size
-        self.examples += size
+        self.train_tokens += len(targets)
 
         dx = dz[:, : x.shape[1]] if model.direct else torch.zeros_like(x)
         if a is not None and model.H is not None and model.d is not None:
@@ -129,12 +154,12 @@ class Trainer(pl.LightningModule):
         if self.owed_decay:
             with torch.no_grad():
                 learnt = self.model.C if self.model.C.requires_grad else None
-                for weight in (learnt, self.model.H, self.model.W, self.model.U):
+                for weight in (learnt, self.model.H, self.model.O[self.team.rows, :-1]):  # of O: W and U
                     if weight is not None:
                         weight.mul_(1 - self.owed_decay)
         self.owed_decay = 0.0
 
-    def _perplexity(self, nats: float, tokens: int) -> float:
+    def _perplexity(self, nats: float, tokens: float) -> float:
         """exp(nats / tokens); UserError where that is no number, since the training has diverged."""
         try:
             perplexity = math.exp(nats / tokens)
@@ -147,12 +172,17 @@ class Trainer(pl.LightningModule):
             )
         return perplexity
 
+    def on_validation_epoch_start(self) -> None:
+        self.team.gather(self.model)
+
     def validation_step(self, batch: tuple[Tensor, Tensor], index: int) -> None:
-        contexts, targets = batch
-        self.valid_nats -= float(log_probabilities(self.model, contexts, targets).sum(dtype=torch.float64))
-        self.valid_tokens += len(targets)
+        if index % self.team.processes == self.team.rank:
+            contexts, targets = batch
+            self.valid_nats -= float(log_probabilities(self.model, contexts, targets).sum(dtype=torch.float64))
+            self.valid_tokens += len(targets)
 
     def on_validation_epoch_end(self) -> None:
+        self.valid_nats, self.valid_tokens = self.team.total(self.valid_nats, self.valid_tokens)
         self.log(MONITOR, self._perplexity(self.valid_nats, self.valid_tokens))
 
     def on_train_epoch_end(self) -> None:
@@ -162,19 +192,20 @@ class Trainer(pl.LightningModule):
                 "epoch": self.current_epoch + 1,
                 "examples": self.examples,
                 "rate": self.preset.rate_at(self.examples, self.total),
-                "train_perplexity": self._perplexity(self.train_nats, self.train_tokens),
+                "train_perplexity": self._perplexity(*self.team.total(self.train_nats, self.train_tokens)),
                 "valid_perplexity": valid,
                 "seconds": round(time.monotonic() - self.started, 1),
             }
         )
         # One line per epoch: what a log needs, and no more.
         row = self.history[-1]
-        print(
-            f"epoch {row['epoch']}/{self.trainer.max_epochs}  train {row['train_perplexity']:.1f}  "
-            f"valid {valid:.2f}  rate {row['rate']:.4g}  {row['seconds']:.0f} s",
-            file=sys.stderr,
-            flush=True,
-        )
+        if self.team.rank == 0:
+            print(
+                f"epoch {row['epoch']}/{self.trainer.max_epochs}  train {row['train_perplexity']:.1f}  "
+                f"valid {valid:.2f}  rate {row['rate']:.4g}  {row['seconds']:.0f} s",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["examples"], checkpoint["history"] = self.examples, self.history
@@ -213,6 +244,8 @@ def train(
     outputs: str = "words",
     class_of: np.ndarray | None = None,
     threads: int = 1,
+    processes: int = 1,
+    scheme: str | None = None,
     progress: bool = False,
     provenance: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -221,6 +254,7 @@ def train(
     `word_features`: C is "learnt" from a random start, or stays at the "svd" of the co-occurrence counts of train
     (`nplm2003.neural.cooccurrence`); the other parameters start the same in both cases. `outputs`: the output layer
     (`nplm2003.neural.outputs`), with `class_of` (|V|,), the classes of the words, where it is not one of "words".
+    Several `processes` of `threads` each share the work by a `scheme` of `nplm2003.neural.parallel`, on the CPU.
     Writes into `output`: `weights.pt` (the best epoch), `features.npy` (its C), `learning_curve.csv` and
     `training.json`. While it runs, `output/checkpoints` holds the last and the best epoch; a run that was killed
     goes on from the last finished epoch if its settings and tokens are the same, and ends with the same result.
@@ -235,6 +269,8 @@ def train(
     output_layer = make_output(outputs, store.size, class_of, store.train_counts)
     if preset.sampled and outputs != "words":
         raise UserError(f"the output layer {outputs!r} is trained by its exact objective: choose a preset with softmax")
+    if scheme == "vocabulary" and (preset.sampled or outputs != "words"):
+        raise UserError("the vocabulary is split for exact softmax over all words alone: choose another scheme")
     model = NeuralLanguageModel(store.size, order, hidden, features, direct, output_layer)
     if preset.bias_start == "unigram":
         model.b.data.copy_(output_layer.start(store.train_counts))
@@ -255,75 +291,42 @@ def train(
         "outputs": outputs,
         "classes": None if class_of is None else hashlib.sha256(class_of.tobytes()).hexdigest(),
         "preset": preset.as_dict(),
+        "parallel": None if scheme is None else {"scheme": scheme, "processes": processes},
         "seed": seed,
         "vocabulary": store.fingerprint,
     }
     with _checkpoint_folder(output / "checkpoints", settings) as checkpoints:
-        last = checkpoints / "last.ckpt"
-        best, newest = (
-            ModelCheckpoint(
-                checkpoints,
-                filename=name,
-                monitor=monitor,
-                enable_version_counter=False,
-                save_on_train_epoch_end=True,
-            )
-            # Lightning's own save_last writes a copy of the best epoch alone.
-            for name, monitor in (("best", MONITOR), ("last", None))
-        )
-        # Patience is counted in epochs without any improvement.
-        stopping = Patience(MONITOR, patience=preset.patience, check_on_train_epoch_end=True)
-        callbacks: list[Callback] = [best, newest, stopping]
-        if progress:
-            callbacks.append(TQDMProgressBar(refresh_rate=50))
-        _quiet()
-        trainer = pl.Trainer(
-            accelerator="auto",
-            devices=1,
-            max_epochs=epochs,
-            callbacks=callbacks,
-            logger=False,
-            enable_progress_bar=progress,
-            enable_model_summary=False,
-            num_sanity_val_steps=0,
-        )
         parameters = sum(parameter.numel() for parameter in model.parameters())
         trained_parameters = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-        error = products_error()
-        print(
-            f"{parameters:,} parameters, {len(windows):,} examples an epoch, {threads} thread(s) on "
-            f"{trainer.strategy.root_device}, matrix products {preset.matmul!r} (relative error {error:.1e})",
-            file=sys.stderr,
-            flush=True,
+        fit = partial(
+            _fit,
+            module,
+            windows,
+            Windows(store, "valid", order),
+            checkpoints,
+            epochs,
+            threads=threads,
+            progress=progress,
         )
-        try:
-            trainer.fit(
-                module,
-                training_loader(windows, preset.batch, seed),
-                stream_loader(Windows(store, "valid", order), SCORING_BATCH, preset.valid_every),
-                ckpt_path=str(last) if last.is_file() else None,
-                weights_only=True,
-            )
-        except SystemExit:  # what Lightning makes of an interrupt
-            raise KeyboardInterrupt from None
+        history, device, error = fit(Team()) if scheme is None else run(fit, scheme, processes)
 
         checkpoint = torch.load(checkpoints / "best.ckpt", map_location="cpu", weights_only=True)
-        best_row = module.history[checkpoint["epoch"]]
+        best_row = history[checkpoint["epoch"]]
         weights = {name.removeprefix("model."): value for name, value in checkpoint["state_dict"].items()}
         summary = {
             **settings,
             "parameters": parameters,
             "trained_parameters": trained_parameters,
             "best_epoch": best_row["epoch"],
-            "epochs": len(module.history),
+            "epochs": len(history),
             "valid_perplexity": best_row["valid_perplexity"],
-            "seconds": round(sum(row["seconds"] for row in module.history), 1),
+            "seconds": round(sum(row["seconds"] for row in history), 1),
             "threads": threads,
-            "device": str(trainer.strategy.root_device),
+            "device": device,
             "products_relative_error": error,
             "provenance": dict(provenance or {}),
         }
-        _write_curve(output / "learning_curve.csv", module.history, best_row["epoch"])
+        _write_curve(output / "learning_curve.csv", history, best_row["epoch"])
         write_array(output / "features.npy", weights["C"].numpy())
         with whole(output / "weights.pt") as temporary:
             shape = {key: settings[key] for key in SHAPE}
@@ -332,6 +335,77 @@ def train(
                 torch.save({"shape": shape, "class_of": classes, "weights": weights}, stream)
         write_json(output / "training.json", summary)
     return summary
+
+
+def _fit(
+    module: Trainer,
+    train: Windows,
+    valid: Windows,
+    checkpoints: Path,
+    epochs: int,
+    team: Team,
+    *,
+    threads: int,
+    progress: bool,
+) -> tuple[list[dict[str, Any]], str, float]:
+    """Train, or go on from the last checkpoint; return the history, the device, and the error of its products."""
+    settle(threads)
+    torch.set_float32_matmul_precision(module.preset.matmul)
+    module.join(team)
+    last = checkpoints / "last.ckpt"
+    best, newest = (
+        ModelCheckpoint(
+            checkpoints,
+            filename=name,
+            monitor=monitor,
+            enable_version_counter=False,
+            save_on_train_epoch_end=True,
+        )
+        # Lightning's own save_last writes a copy of the best epoch alone.
+        for name, monitor in (("best", MONITOR), ("last", None))
+    )
+    # Patience is counted in epochs without any improvement.
+    stopping = Patience(MONITOR, patience=module.preset.patience, check_on_train_epoch_end=True)
+    callbacks: list[Callback] = [best, newest, stopping]
+    if progress:
+        callbacks.append(TQDMProgressBar(refresh_rate=50))
+    _quiet()
+    alone = team.processes == 1
+    trainer = pl.Trainer(
+        accelerator="auto" if alone else "cpu",
+        strategy="auto" if alone else "ddp",  # which sees to epochs and checkpoints; the team sees to updates
+        devices=team.processes,
+        plugins=LightningEnvironment(),  # not Slurm's, whose tasks are not these processes
+        use_distributed_sampler=False,
+        max_epochs=epochs,
+        callbacks=callbacks,
+        logger=False,
+        enable_progress_bar=progress,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+    )
+    assert (trainer.world_size, trainer.global_rank) == (team.processes, team.rank)
+    device, error = str(trainer.strategy.root_device), products_error()
+    if team.rank == 0:
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        several = "" if alone else f"{team.processes} processes of "
+        print(
+            f"{parameters:,} parameters, {len(train):,} examples an epoch, {several}{threads} thread(s) on {device}, "
+            f"matrix products {module.preset.matmul!r} (relative error {error:.1e})",
+            file=sys.stderr,
+            flush=True,
+        )
+    try:
+        trainer.fit(
+            module,
+            training_loader(train, module.preset.batch, module.seed),
+            stream_loader(valid, SCORING_BATCH, module.preset.valid_every),
+            ckpt_path=str(last) if last.is_file() else None,
+            weights_only=True,
+        )
+    except SystemExit:  # what Lightning makes of an interrupt
+        raise KeyboardInterrupt from None
+    return module.history, device, error
 
 
 @contextmanager
@@ -381,3 +455,4 @@ def _quiet() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message="The `srun` command is available")
