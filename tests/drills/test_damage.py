@@ -62,12 +62,18 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("how", DAMAGES)
-@pytest.mark.parametrize("what", FILES)
+# A flipped bit of JSON makes another number, or breaks its shape: tests/unit/test_tables.py tries that at any depth.
+CASES = [
+    (what, how)
+    for what, (name, *_) in FILES.items()
+    for how in DAMAGES
+    if how != "one bit flipped" or ".json" not in name
+]
+
+
+@pytest.mark.parametrize(("what", "how"), CASES)
 def test_damaged_file(study: Study, record: Record, what: str, how: str) -> None:
     name, maker, reader = FILES[what]
-    if how == "one bit flipped" and name.endswith(".json"):
-        pytest.skip("a flipped bit of JSON either breaks its shape, which is tried by hand, or is another number")
     before = study.contents()
     DAMAGES[how](study.folder / name)
     line = refused(*study.command(reader))

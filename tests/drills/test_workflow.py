@@ -25,13 +25,31 @@ SEED = 2003
 # A folder and a text that a shell would run, were it ever given their names as they are.
 HOSTILE = 'a; touch pwned & $(touch pwned) `touch pwned` "q" | * # ~'
 HOSTILE_TEXT = 'data/it\'s $(touch pwned); `touch pwned` "x" & y.txt'
-# The rules of the tiny study that run Python inside Snakemake; the others run one command of the package each.
-RUN_RULES = ("write_preset", "write_study", "write_configuration")
-KINDS = (
-    *("build-tokens", "cut-tokens", "estimate-kneser-ney", "score-kneser-ney", "estimate-interpolated"),
-    *("score-interpolated", "learn-classes", "estimate-class-based", "score-class-based", "train", "score", "mix"),
-    *("evaluate", "bootstrap", "tabulate", "plot", "write-paper", "write_report", *RUN_RULES),
-)
+MAIN = RESULTS / "rank30"
+# Every kind of rule: the command of the package that it runs, or its name; and a file that one of the kind makes.
+KINDS = {
+    "build-tokens": MAIN / "tokens/corpus.json",
+    "cut-tokens": RESULTS / "rank30-train-1-2/tokens/corpus.json",
+    "estimate-kneser-ney": MAIN / "kneser-ney-3/seed0/model.arpa",
+    "score-kneser-ney": MAIN / "kneser-ney-3/seed0/scores/scores.json",
+    "estimate-interpolated": MAIN / "interpolated-trigram/seed0/weights.json",
+    "score-interpolated": MAIN / "interpolated-trigram/seed0/scores/scores.json",
+    "learn-classes": MAIN / "classes/6/classes.tsv",
+    "estimate-class-based": MAIN / "classes-6-3/seed0/model.arpa",
+    "score-class-based": MAIN / "classes-6-3/seed0/scores/scores.json",
+    "train": MAIN / "MLP7/seed1/weights.pt",
+    "score": MAIN / "MLP7/seed1/scores/scores.json",
+    "mix": MAIN / "MLP2/seed1/scores/scores.json",
+    "evaluate": MAIN / "MLP7/seed1/evaluation.json",
+    "bootstrap": MAIN / "uncertainty.json",
+    "tabulate": RESULTS / "tables/runs.csv",
+    "plot": RESULTS / "figures/order.png",
+    "write-paper": RESULTS / "paper.pdf",
+    "write_report": RESULTS / "report.html",
+    "write_preset": RESULTS / "presets/modern.json",
+    "write_study": RESULTS / "study.json",
+    "write_configuration": RESULTS / "configuration.json",
+}
 
 
 @pytest.fixture(scope="module")
@@ -95,16 +113,16 @@ def kill_all(snakemake: subprocess.Popen[str]) -> None:
     snakemake.communicate(timeout=60)
 
 
-def kill_in(snakemake: subprocess.Popen[str], left: Counter[str], draw: random.Random) -> set[str]:
+def kill_in(snakemake: subprocess.Popen[str], left: Counter[str], draw: random.Random) -> set[str] | None:
     """Wait until a rule of a kind that is left runs, and a random time more; kill everything.
 
-    Returns the kinds that were at work then; none where the study ended before.
+    Returns the kinds that were at work then, which may be none; None where all the work ended before.
     """
     while snakemake.poll() is None:
         found = [(process, kind) for process, kind in jobs_of(snakemake) if left[kind] > 0]
         if found:
             process, _ = found[0]
-            end = time.monotonic() + draw.uniform(0, 2)
+            end = time.monotonic() + draw.uniform(0, 1)
             while time.monotonic() < end and process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                 time.sleep(0.01)
             killed = {kind for _, kind in jobs_of(snakemake)}
@@ -113,14 +131,7 @@ def kill_in(snakemake: subprocess.Popen[str], left: Counter[str], draw: random.R
         time.sleep(0.02)
     output, _ = snakemake.communicate()
     assert snakemake.returncode == 0, output
-    return set()
-
-
-def rule_of(kind: str) -> str:
-    """A rule of the kind, to run it once more."""
-    special = {"train": "train_network", "score": "score_network", "mix": "mix_scores", "evaluate": "evaluate_scores"}
-    special |= {"bootstrap": "bootstrap_scores", "tabulate": "tabulate_runs", "plot": "plot_order"}
-    return special.get(kind, kind.replace("-", "_"))
+    return None
 
 
 @pytest.fixture(scope="module")
@@ -132,20 +143,21 @@ def killed(clones: tuple[Clone, Clone], request: pytest.FixtureRequest) -> tuple
     kills = request.config.getoption("--kills")
     _, clone = clones
     left, done = Counter(dict.fromkeys(KINDS, kills)), Counter[str]()
-    draw, said, again = random.Random(SEED), "", list[str]()
+    draw, said, work = random.Random(SEED), "", ["all"]
     for attempt in range(10 * kills * len(KINDS)):
         # The first run locks the folder, as any does. The others do not: to unlock each time would take minutes.
         options = ["--nolock"] if attempt else []
-        kinds = kill_in(clone.start("all", *again, *options, *TINY), left, draw)
-        done.update(kinds)
-        left.subtract(kinds)
+        kinds = kill_in(clone.start(*work, *options, *TINY), left, draw)
         if not attempt:
             said = clone.tiny("all", status=1)
             clone.tiny("--unlock")
+        done.update(kinds or ())
+        left.subtract(kinds or ())
         if not +left:
             break
-        # Rules that ended before they could be killed run once more.
-        again = again if kinds else ["--forcerun", *map(rule_of, +left)]
+        # Kinds whose rules ended before they could be killed are run once more, one rule at a time.
+        if kinds is None or len(work) > 1:
+            work = [str(KINDS[next(iter(+left))]), "--force"]
     clone.tiny("all", "--nolock")
     return clone, done, said
 
