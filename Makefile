@@ -9,7 +9,7 @@ CORES ?= all
 SNAKEMAKE = $(PYTHON_OF_VENV) -m snakemake --cores $(CORES)
 DEMO := results/demo
 
-.PHONY: help setup demo reference test check clean
+.PHONY: help setup demo reference test drills check clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | while IFS=$$'\t' read -r name text; do \
@@ -39,6 +39,10 @@ reference: setup ## the studies on Brown and Reuters, and their small results in
 test: setup ## unit and pipeline tests
 	@test -x data/tools/lmplz || $(SNAKEMAKE) --quiet all -- data/tools/lmplz
 	@$(PYTHON_OF_VENV) -m pytest
+
+drills: setup ## every fault that the study must survive, one after the other; writes docs/faults.md
+	@test -x data/tools/lmplz || $(SNAKEMAKE) --quiet all -- data/tools/lmplz
+	@$(PYTHON_OF_VENV) -m pytest tests/drills -m "" --faults docs/faults
 
 check: setup ## formatting, lint and types
 	@$(PYTHON_OF_VENV) -m ruff format --check .

@@ -16,6 +16,12 @@ from nplm2003.neural.preset import Preset
 from nplm2003.vocabulary import Policy, Split, TokenStore, build_tokens
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the drills (tests/drills)."""
+    parser.addoption("--faults", type=Path, metavar="STEM", help="write the table of faults to STEM.md and STEM.csv")
+    parser.addoption("--kills", type=int, default=1, metavar="N", help="how often every kind of rule is killed")
+
+
 def invent(sentences: int, seed: int = 0) -> str:
     """Sentences of one shape, such as "the small cat sees every dog .", one a line; few words are frequent and most are
     rare, as in any language."""

@@ -38,14 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     try:
         options.run(options)
-    except UserError as error:
-        print(f"nplm2003: error: {error}", file=sys.stderr)
-        return 1
     except BrokenPipeError:
         # The reader of our output (head, less) went away: that is its choice, not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:  # disk full, folder not writable, file gone
-        print(f"nplm2003: error: {error}", file=sys.stderr)
+    except (UserError, OSError) as error:  # OSError: disk full, folder not writable, file gone
+        print(f"nplm2003: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except MemoryError as error:
+        print(
+            f"nplm2003: error: the memory is not enough ({error}): ask for less, or use a larger machine",
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         print("nplm2003: interrupted; nothing half-written was left, run the same command again", file=sys.stderr)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nplm2003.errors import UserError
 from nplm2003.scoring import SPLITS, Scores
 
 # Break-downs by how often the target word occurs in train: unseen, once, 2 to 9, 10 to 99, ...
@@ -21,7 +22,18 @@ def perplexity(scores: np.ndarray) -> float:
     """
     if len(scores) == 0:
         raise ValueError("the perplexity of no tokens is not defined")
-    return math.exp(-float(np.sum(scores, dtype=np.float64)) / len(scores))
+    return _exp(-float(np.sum(scores, dtype=np.float64)) / len(scores))
+
+
+def _exp(nats: float) -> float:
+    """exp(nats), a perplexity; UserError where it is too large for a number."""
+    try:
+        return math.exp(nats)
+    except OverflowError as error:
+        raise UserError(
+            f"the scores cost {nats:,.0f} nats a token, which has no perplexity: the model is broken, estimate or "
+            "train it again"
+        ) from error
 
 
 def frequency_bin_labels() -> list[str]:
@@ -43,7 +55,7 @@ def by_target_frequency(scores: np.ndarray, targets: np.ndarray, train_counts: n
     tokens = np.bincount(bins, minlength=len(FREQUENCY_EDGES))
     nats = np.bincount(bins, weights=-np.asarray(scores, dtype=np.float64), minlength=len(FREQUENCY_EDGES))
     return [
-        {"bin": label, "tokens": int(n), "nats": float(total), "perplexity": math.exp(total / n)}
+        {"bin": label, "tokens": int(n), "nats": float(total), "perplexity": _exp(total / n)}
         for label, n, total in zip(frequency_bin_labels(), tokens, nats, strict=True)
         if n
     ]

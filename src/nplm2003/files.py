@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -53,7 +55,7 @@ def read_json(path: Path | str) -> Any:
     """Read a JSON file; raises UserError where it holds no JSON."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:  # no JSON, or no UTF-8
+    except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
         raise UserError(f"{path} cannot be read as JSON ({error}): make it again") from error
 
 
@@ -64,26 +66,56 @@ def description_path(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def read_object(path: Path | str, keys: Iterable[str] = ()) -> dict[str, Any]:
-    """Read a JSON file that holds an object with all of `keys`; raises UserError where it holds anything else."""
+def read_object(path: Path | str, shape: dict[Any, Any]) -> dict[str, Any]:
+    """Read a JSON file that holds an object of `shape` (see `misfit`); raises UserError where it does not."""
     content = read_json(path)
     if not isinstance(content, dict):
         raise UserError(f"{path} holds no JSON object: make it again")
-    require_keys(path, content, keys)
+    # One that says of which format it is, and of another one, need not have the shape.
+    if "format" in shape and content.get("format") != shape["format"]:
+        raise UserError(f"{path} has format {content.get('format')!r:.40}, not {shape['format']}: make it again")
+    if wrong := misfit(content, shape):
+        raise UserError(f"{path} is damaged, {wrong}: make it again")
     return content
 
 
-def require_keys(path: Path | str, content: Any, keys: Iterable[str]) -> None:
-    """Raise UserError where `content`, of the file at `path`, is no object with all of `keys`."""
-    missing = [key for key in keys if not isinstance(content, dict) or key not in content]
-    if missing:
-        raise UserError(f"{path} is damaged, it has no {', '.join(missing)}: make it again")
+def misfit(content: Any, shape: Any, place: str = "") -> str | None:
+    """What in `content`, plain JSON values that stand at `place`, has not the `shape`; None where all has.
+
+    A shape is a type (`float`: any finite number), or a text, a number or None that must be equal; a tuple of shapes,
+    one of which fits; `[shape]`, a list of such; `{key: shape, ...}`, an object with at least these keys; or
+    `{str: shape}`, an object whose values are such.
+    """
+    if isinstance(shape, tuple):
+        return None if any(misfit(content, one) is None for one in shape) else _unlike(place, content)
+    if isinstance(shape, list) and isinstance(content, list):
+        parts = [(str(number), value, shape[0]) for number, value in enumerate(content)]
+    elif isinstance(shape, dict) and isinstance(content, dict):
+        below = dict.fromkeys(content, shape[str]) if str in shape else shape
+        if missing := [f"{place}{key}" for key in below if key not in content]:
+            return f"it has no {', '.join(missing)}"
+        parts = [(key, content[key], one) for key, one in below.items()]
+    else:
+        return None if _fits(content, shape) else _unlike(place, content)
+    return next((wrong for key, value, one in parts if (wrong := misfit(value, one, f"{place}{key}."))), None)
+
+
+def _fits(content: Any, shape: Any) -> bool:
+    if shape is float:
+        return type(content) in (int, float) and math.isfinite(content)
+    return type(content) is shape if isinstance(shape, type) else type(content) is type(shape) and content == shape
+
+
+def _unlike(place: str, content: Any) -> str:
+    return f"its {place.rstrip('.') or 'content'} is {content!r:.40}"
 
 
 def write_array(path: Path | str, array: np.ndarray) -> None:
     """Write one NumPy array (`.npy`, no pickles), whole or not at all."""
-    with whole(path) as temporary, temporary.open("wb") as stream:
-        np.save(stream, array, allow_pickle=False)
+    buffer = io.BytesIO()  # what NumPy raises when it writes to a full disk itself does not say so
+    np.save(buffer, array, allow_pickle=False)
+    with whole(path) as temporary:
+        temporary.write_bytes(buffer.getbuffer())
 
 
 def write_array_in_parts(path: Path | str, parts: Iterable[np.ndarray], dtype: type[np.generic]) -> int:
@@ -108,9 +140,23 @@ def read_array(path: Path | str) -> np.ndarray:
     """Open a NumPy array (`.npy`) read-only and memory-mapped; raises UserError where it is damaged or no array."""
     try:
         array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise UserError(f"{path} cannot be read as an array ({error}): make it again") from error
+    except OSError:
+        raise
+    except Exception as error:  # a damaged header is parsed as Python, and fails in as many ways
+        said = " ".join(str(error).split())
+        raise UserError(f"{path} cannot be read as an array ({said:.80}): make it again") from error
     return array
+
+
+def require_checksum(path: Path | str, found: str, expected: str) -> None:
+    """Raise UserError where the checksum of what lies at `path` is not the one that its description says."""
+    if found != expected:
+        raise UserError(f"{path} is damaged, its checksum is not the one that was written down: make it again")
+
+
+def array_checksum(array: np.ndarray) -> str:
+    """SHA-256, in hexadecimal, of the numbers of an array, little-endian and row after row."""
+    return hashlib.sha256(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data).hexdigest()
 
 
 def sha256(*paths: Path | str) -> str:

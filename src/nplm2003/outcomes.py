@@ -7,6 +7,7 @@ it is the mean over its runs, so the perplexity of a row is the mean of the perp
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -15,33 +16,71 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from nplm2003.errors import UserError
-from nplm2003.files import read_object, require_keys
+from nplm2003.files import read_object
+from nplm2003.neural.preset import AMOUNTS, CHOICES, COUNTS
 from nplm2003.published import published_corpus, stands_in
 from nplm2003.scoring import SPLITS, Scores, require_same_tokens
 from nplm2003.study import find_row
 from nplm2003.uncertainty import Uncertainty, measure_uncertainty
+from nplm2003.vocabulary import STATISTICS
 
 WORD_NGRAMS = ("interpolated", "kneser-ney")
 NGRAM_KINDS = (*WORD_NGRAMS, "class-based")
-# What is read of study.json and of learning_curve.csv: a file without them is damaged, or another's.
-STUDY = (
-    "name",
-    "title",
-    "corpus",
-    "policy",
-    "policies",
-    "policy_models",
-    "table",
-    "published",
-    "rows",
-    "sweep_rows",
-    "sweeps",
-    "presets",
-)
-CURVE = ("epoch", "examples", "rate", "train_perplexity", "valid_perplexity", "best")
+# What is read of each file: one without it is damaged, or another's.
+SINGLE = {
+    "model": str,
+    "kind": (*NGRAM_KINDS, "network"),
+    "published": (str, None),
+    "order": int,
+    **dict.fromkeys(("classes", "hidden", "features"), (int, None)),
+    "direct": (bool, None),
+    **dict.fromkeys(("word_features", "outputs", "preset"), (str, None)),
+    "seeds": [int],
+}
+MIXTURE = {**SINGLE, "kind": "mixture", "components": [str], "weights": str}
+POLICY = {
+    **dict.fromkeys(("policy", "count_on", "cut"), str),
+    "size": int,
+    **dict.fromkeys(("lowercase", "marks", "split_clitics", "numbers", "proper_nouns"), bool),
+}
+STUDY = {
+    **dict.fromkeys(("name", "title", "policy", "table"), str),
+    "corpus": {"source": str},
+    "policies": [POLICY],
+    "policy_models": [str],
+    "published": (str, None),
+    "rows": [(SINGLE, MIXTURE)],
+    "sweep_rows": [SINGLE],
+    "sweeps": [{"sweep": str, "policy": str, "train": (str, None), "model": str}],
+    "presets": {
+        str: {
+            **dict.fromkeys(CHOICES, str),
+            **dict.fromkeys((*COUNTS, "noise_words"), int),
+            **dict.fromkeys(AMOUNTS, float),
+        }
+    },
+}
+FREQUENCIES = [{"bin": str, "tokens": int, "nats": float, "perplexity": float}]
+HELD_OUT = ("valid", "test")
+EVALUATION = {
+    "vocabulary": str,
+    "perplexity": dict.fromkeys(SPLITS, float),
+    "by_frequency": dict.fromkeys(SPLITS, FREQUENCIES),
+    **dict.fromkeys(("seen", "unseen"), dict.fromkeys(HELD_OUT, (float, None))),
+    "provenance": {"commit": (str, None), "modified": (bool, None)},
+}
+UNCERTAINTY = {
+    "draws": int,
+    "level": float,
+    "block_tokens": dict.fromkeys(HELD_OUT, int),
+    "perplexity": {str: dict.fromkeys(HELD_OUT, dict.fromkeys(("measured", "low", "high"), float))},
+    "pairs": [{"model": str, "against": str, **dict.fromkeys(("log_ratio", "low", "high", "p"), float)}],
+}
+CURVE = ("epoch", "examples", "rate", "train_perplexity", "valid_perplexity", "seconds", "best")
 
 
 def gap_percent(ours: float, published: float | None) -> float | None:
@@ -120,9 +159,23 @@ class Run:
             raise UserError(f"{path} does not exist: train {self.model} with seed {self.seed} first")
         try:
             curve = pd.read_csv(path)
-            curve[list(CURVE)].astype(float)
+            numbers = curve[list(CURVE)].astype(float)
         except (ValueError, LookupError) as error:  # pandas' parser errors are ValueErrors
             raise UserError(f"{path} is damaged ({error}): train {self.model} with seed {self.seed} again") from error
+        perplexities = numbers[["train_perplexity", "valid_perplexity"]]
+        sound = (
+            np.isfinite(numbers).all(axis=None)
+            and (perplexities > 0).all(axis=None)
+            and (numbers[["rate", "seconds"]] >= 0).all(axis=None)
+            and numbers["epoch"].tolist() == list(range(1, len(numbers) + 1))
+            and (numbers["examples"].diff().dropna() > 0).all()
+            and sorted(numbers["best"]) == [0] * (len(numbers) - 1) + [1]
+        )
+        if not sound:
+            raise UserError(
+                f"{path} is no learning curve (epochs 1, 2, 3, ..., positive perplexities, one best epoch): train "
+                f"{self.model} with seed {self.seed} again"
+            )
         return curve
 
 
@@ -180,6 +233,12 @@ class Outcomes:
         if not Path(study_file).is_file():
             raise UserError(f"{study_file} does not exist: name the study.json that the workflow writes")
         self.study: dict[str, Any] = read_object(study_file, STUDY)
+        known = [policy["policy"] for policy in self.study["policies"]]
+        presets = {row["preset"] for row in self.study["rows"] if row["kind"] == "network"}
+        if self.study["policy"] not in known or not presets <= set(self.study["presets"]):
+            raise UserError(
+                f"{study_file} is damaged, it names a policy or preset that it does not have: make it again"
+            )
         given = Path(results)
         inside = given.resolve().name == self.policy
         self.corpus_folder = given.parent if inside else given
@@ -221,7 +280,7 @@ class Outcomes:
         path = self.corpus_folder / policy / "tokens" / "corpus.json"
         if not path.is_file():
             raise UserError(f"{path} does not exist: build the tokens of the vocabulary policy {policy} first")
-        return read_object(path, ("fingerprint", "vocabulary_size", "tokens"))
+        return read_object(path, STATISTICS)
 
     def published_line(self, row: Mapping[str, Any]) -> Published | None:
         """The line of the published table that `row` is compared with: same name, order and number of classes."""
@@ -246,8 +305,7 @@ class Outcomes:
         path = self.corpus_folder / policy / model / f"seed{seed}" / "evaluation.json"
         if not path.is_file():
             raise UserError(f"{path} does not exist: score and evaluate {model} with seed {seed} first")
-        evaluation = read_object(path, ("vocabulary", "perplexity"))
-        require_keys(path, evaluation["perplexity"], SPLITS)
+        evaluation = read_object(path, EVALUATION)
         if evaluation["vocabulary"] != self.statistics(policy)["fingerprint"]:
             raise UserError(f"{path} was measured on other tokens than those of {policy} now: evaluate {model} again")
         return evaluation
@@ -313,7 +371,7 @@ class Outcomes:
         path = self.folder / "uncertainty.json"
         if not path.is_file():
             raise UserError(f"{path} does not exist: run `nplm2003 bootstrap` on the study first")
-        uncertainty = Uncertainty(read_object(path, ("perplexity", "pairs")))
+        uncertainty = Uncertainty(read_object(path, UNCERTAINTY))
         for row in self.rows():
             for split in ("valid", "test"):
                 drawn_from = uncertainty.measured(row.model, split)
@@ -322,6 +380,9 @@ class Outcomes:
                         f"{path} does not belong to the scores of {row.model} that are there now: run "
                         "`nplm2003 bootstrap` again"
                     )
+        names = [row["model"] for row in self.study["rows"]]
+        if not all(uncertainty.compares(*pair) for pair in itertools.combinations(names, 2)):
+            raise UserError(f"{path} is damaged, it does not compare all rows: run `nplm2003 bootstrap` again")
         return uncertainty
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from nplm2003.errors import UserError
 from nplm2003.figures import figures_of
-from nplm2003.files import read_json, whole
+from nplm2003.files import read_object, whole
+from nplm2003.outcomes import STUDY
 from nplm2003.study import table_file
 
 # What the text reads, beside study.json, inside results/CORPUS.
@@ -35,7 +36,7 @@ def write_paper(results: Path | str, source: Path | str, output: Path | str) -> 
 
     results, source = Path(results).resolve(), Path(source).resolve()
     _require(source, results / "study.json")
-    _require(*(results / name for name in needed(read_json(results / "study.json"))))
+    _require(*(results / name for name in needed(read_object(results / "study.json", STUDY))))
     # Typst reads nothing outside its root, and takes paths from there.
     root = Path(os.path.commonpath([source.parent, results]))
     try:

@@ -4,8 +4,8 @@ A *score* is the natural-log probability a model gives one token of a split in i
 there is one folder with
 
 - `train.npy`, `valid.npy`, `test.npy`: `float32`, one value per token of the split, in stream order;
-- `scores.json`: which model and seed this is, the fingerprint of the vocabulary, the number of tokens of each split,
-  and the provenance (commit, configuration, versions) of the run that made it.
+- `scores.json`: which model and seed this is, the fingerprint of the vocabulary, the number of tokens and the checksum
+  of each split, and the provenance (commit, configuration, versions) of the run that made it.
 
 Every model scores exactly the same tokens: every token of every split, the context reaching back over the split
 boundary. Only the first tokens of train have a shorter history (each model documents what stands there).
@@ -20,10 +20,26 @@ from typing import Any
 import numpy as np
 
 from nplm2003.errors import UserError
-from nplm2003.files import read_array, read_object, require_keys, write_array_in_parts, write_json
+from nplm2003.files import (
+    array_checksum,
+    read_array,
+    read_object,
+    require_checksum,
+    write_array_in_parts,
+    write_json,
+)
 
 SPLITS = ("train", "valid", "test")
-FORMAT = 1
+FORMAT = 2
+METADATA = {
+    "format": FORMAT,
+    "model": str,
+    "seed": int,
+    "vocabulary": str,
+    "tokens": dict.fromkeys(SPLITS, int),
+    "checksums": dict.fromkeys(SPLITS, str),
+    "provenance": dict,
+}
 
 
 class Scores:
@@ -37,11 +53,7 @@ class Scores:
         path = self.folder / "scores.json"
         if not path.is_file():
             raise UserError(f"{self.folder} holds no scores.json: name the scores folder of a model that was scored")
-        self.metadata: dict[str, Any] = read_object(path)
-        if self.metadata.get("format") != FORMAT:
-            raise UserError(f"{path}: score format {self.metadata.get('format')!r} is not {FORMAT}; score it again")
-        require_keys(path, self.metadata, ("model", "seed", "vocabulary", "tokens", "provenance"))
-        require_keys(path, self.metadata["tokens"], SPLITS)
+        self.metadata: dict[str, Any] = read_object(path, METADATA)
         self.vocabulary: str = self.metadata["vocabulary"]
 
     @property
@@ -64,6 +76,7 @@ class Scores:
             )
         if scores.dtype != np.float32 or not np.isfinite(scores).all() or (scores > 0).any():
             raise UserError(f"{path} does not hold log-probabilities (float32, finite, at most 0): score it again")
+        require_checksum(path, array_checksum(scores), self.metadata["checksums"][split])
         return scores
 
 
@@ -84,11 +97,10 @@ def write_scores(
     """
     # From here on the folder is incomplete until its scores.json is back.
     (Path(folder) / "scores.json").unlink(missing_ok=True)
+    paths = {split: Path(folder) / f"{split}.npy" for split in SPLITS}
     tokens = {
-        split: write_array_in_parts(
-            Path(folder) / f"{split}.npy", _checked(scores[split], f"{model}, {split}"), np.float32
-        )
-        for split in SPLITS
+        split: write_array_in_parts(path, _checked(scores[split], f"{model}, {split}"), np.float32)
+        for split, path in paths.items()
     }
     write_json(
         Path(folder) / "scores.json",
@@ -98,6 +110,7 @@ def write_scores(
             "seed": seed,
             "vocabulary": vocabulary,
             "tokens": tokens,
+            "checksums": {split: array_checksum(read_array(path)) for split, path in paths.items()},
             "provenance": dict(provenance),
         },
     )

@@ -30,10 +30,22 @@ SOURCES_OF_KEY = {
     "first_month": ("ap", "reuters"),
     "last_month": ("ap", "reuters"),
 }
+# What else lies in the folders of results, where a policy and a model have folders of their own.
+TAKEN = {
+    "policy": ("presets", "tables", "figures", "benchmarks", "logs"),
+    "model": ("tokens", "classes"),
+}
 # KenLM is compiled for orders up to 6 (KENLM_MAX_ORDER); a higher one needs a build of one's own.
 MAX_NGRAM_ORDER = 6
 # The n-gram rows whose perplexity is compared across vocabulary policies: (kind, order).
 POLICY_NGRAMS = (("interpolated", 3), ("kneser-ney", 3), ("kneser-ney", 5))
+
+
+# For JSON Schema 1.0 is an integer; in Python it makes another path and another range than 1.
+_Validator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
+)
 
 
 def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
@@ -43,6 +55,12 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
     holds the schemas. Raises UserError, with one line that names the file, the row and the key.
     """
     schemas = root / "workflow" / "schemas"
+    _check_text(configuration, "")
+    if re.search(r"['\\\\{}\x00-\x1f\x7f]", str(root)):
+        raise UserError(
+            f"the folder {str(root)!r} has an apostrophe, a backslash, curly brackets or a line break in its name, "
+            "which Snakemake hands on wrongly: rename it"
+        )
     _check(configuration, _load(schemas / "config.schema.yaml"), "the configuration")
     if configuration["name"] == "reference":
         raise UserError("the configuration: name: results/reference is for copies of results; choose another name")
@@ -64,6 +82,7 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
     _leave_out(configuration["presets"], tables)
     policies = tables["policies"]
     _refuse_duplicates("policy", policies, configuration["policies"])
+    _refuse_taken("policy", policies, configuration["policies"])
     names = [row["policy"] for row in policies]
     if configuration["policy"] not in names:
         raise UserError(
@@ -113,8 +132,14 @@ def _published(configuration: Mapping[str, Any], tables: Mapping[str, list[dict[
     if name is None:
         return None
     path = _find(name, "published", root)
-    with path.open(encoding="utf-8", newline="") as stream:
-        models = list(dict.fromkeys(line["model"] for line in csv.DictReader(stream)))
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            models = list(dict.fromkeys(line["model"] for line in csv.DictReader(stream)))
+    except (KeyError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(
+            f"the configuration: published: {name} is no table of published perplexities (UTF-8, commas between cells, "
+            "a column model): correct it, or set published to null"
+        ) from error
     for table in ("networks", "ngrams", "mixtures"):
         for row in tables[table]:
             if row["published"] is not None and row["published"] not in models:
@@ -202,7 +227,13 @@ def _rows(
         mixtures.append({**shape, **row, "components": components, "kind": "mixture", "seeds": seeds_of})
     for table, rows in (("networks", networks), ("ngrams", ngrams), ("mixtures", mixtures)):
         _refuse_duplicates("model", rows, configuration[table])
+        _refuse_taken("model", rows, configuration[table])
     _refuse_duplicates("model", networks + ngrams + mixtures, "the tables of rows together")
+    if not models:
+        raise UserError(
+            f"{configuration['networks']} and {configuration['ngrams']}: no row is in the main table; add one, or set "
+            "its column table to yes"
+        )
     in_table = [row for row in networks if row["table"]]
     with_networks, of_ngrams = _interleave(in_table, mixtures)
     rows = [*with_networks, *(row for row in ngrams if row["table"]), *of_ngrams]
@@ -326,9 +357,31 @@ def _typed(cell: str) -> str | int | bool | None:
     return int(cell) if re.fullmatch(r"-?\d{1,9}", cell) else cell
 
 
+def _check_text(value: Any, key: str) -> None:
+    """Refuse keys that are no text, and text that would break a line or a path of Snakemake, anywhere in `value`."""
+    if isinstance(value, Mapping):
+        for name, below in value.items():
+            if not isinstance(name, str):
+                raise UserError(f"the configuration: the key {name!r} of {key or 'the top level'} is no text: quote it")
+            _check_text(below, f"{key}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for number, below in enumerate(value):
+            _check_text(below, f"{key}.{number}")
+    elif isinstance(value, str):
+        if re.search(r"[\x00-\x1f\x7f\u2028\u2029]", value):
+            raise UserError(
+                f"the configuration: {key}: {value!r:.60} holds a line break or control character: take it out"
+            )
+        if key != "title" and re.search(r"[{}]", value):
+            raise UserError(
+                f"the configuration: {key}: {value!r:.60} has curly brackets, which Snakemake reads as wildcards: use "
+                "another name"
+            )
+
+
 def _check(instance: Any, schema: Mapping[str, Any], where: str) -> None:
     """Raise UserError with the one line that helps most where `instance` does not follow `schema`."""
-    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(instance))
+    error = jsonschema.exceptions.best_match(_Validator(schema).iter_errors(instance))
     if error is None:
         return
     key = ".".join(str(part) for part in error.absolute_path)
@@ -361,6 +414,13 @@ def _check_corpus(corpus: Mapping[str, Any]) -> None:
         raise UserError(f"{where}.split is missing: say how many tokens, or which share, train and valid get")
     if not parts:
         Split(**corpus["split"]).shares()
+
+
+def _refuse_taken(key: str, rows: list[dict[str, Any]], where: str) -> None:
+    """Refuse names that other folders of the results have; in either case, since some file systems take them as one."""
+    for row in rows:
+        if row[key].lower() in TAKEN[key]:
+            raise UserError(f"{where}: {key} {row[key]!r} is the name of another folder of the results; choose another")
 
 
 def _refuse_duplicates(key: str, rows: list[dict[str, Any]], where: str) -> None:

@@ -72,5 +72,5 @@ def _training(run: Run) -> dict[str, Any]:
     path = run.folder / "training.json"
     if not path.is_file():
         raise UserError(f"{path} does not exist: train {run.model} with seed {run.seed} first")
-    training = read_object(path, ("parameters", "seconds"))
+    training = read_object(path, {"parameters": int, "seconds": float})
     return {"parameters": training["parameters"], "seconds": training["seconds"]}

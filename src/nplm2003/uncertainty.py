@@ -144,6 +144,10 @@ class Uncertainty:
         found = self.content["perplexity"][model][split]
         return found["low"], found["high"]
 
+    def compares(self, model: str, against: str) -> bool:
+        """Whether the two rows are compared, in this order or the other."""
+        return (model, against) in self._pairs or (against, model) in self._pairs
+
     def change(self, model: str, against: str) -> Change:
         """The test perplexity of a row compared with that of another."""
         sign = 1 if (model, against) in self._pairs else -1

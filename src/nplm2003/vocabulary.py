@@ -27,15 +27,47 @@ import numpy as np
 
 from nplm2003.corpora import Corpus, Mark, Passage
 from nplm2003.errors import UserError
-from nplm2003.files import read_array, read_object, require_keys, write_array, write_json, write_text
+from nplm2003.files import (
+    array_checksum,
+    read_array,
+    read_object,
+    require_checksum,
+    write_array,
+    write_json,
+    write_text,
+)
 from nplm2003.normalisation import NUMERIC_FORMS, PROPER, case_is_forced, numeric_form, proper_nouns
 from nplm2003.scoring import SPLITS
 
 RARE = "<rare>"  # not <unk>: lmplz refuses that word
 MERGED_ID = 0
-FORMAT = 1
+FORMAT = 2
 COUNT_ON = ("stream", "train")
 CUTS = ("rank", "frequency")
+
+# What tables and figures read of corpus.json.
+STATISTICS = {
+    "source": str,
+    "licence": str,
+    "checksum": str,
+    "stream_tokens": int,
+    "stream_types": int,
+    "merged_types": int,
+    "vocabulary_size": int,
+    "documents": ({"read": int, "kept": int, "skipped": {str: int}}, None),
+    "tokens": dict.fromkeys(SPLITS, int),
+    "merged_share": dict.fromkeys(SPLITS, float),
+    "unseen_types": int,
+    "unseen_share": dict.fromkeys(("valid", "test"), float),
+    "fingerprint": str,
+}
+STORE = {
+    **STATISTICS,
+    "format": FORMAT,
+    "checksums": dict.fromkeys((*SPLITS, "vocabulary"), str),
+    "policy": dict,
+    "provenance": dict,
+}
 
 # What the Penn Treebank splits off a word: n't, 's, 'll, 're, 've, 'd, 'm, and the apostrophe of a plural possessive.
 _CLITIC = re.compile(r"(.+?)(n't|'s|'ll|'re|'ve|'d|'m|(?<=s)')", re.IGNORECASE)
@@ -277,9 +309,15 @@ def _write_store(
     train, stream = counts
     reserved = Policy(**statistics["policy"]).reserved
     symbols = {word: number for number, word in enumerate(vocabulary) if word in reserved and word != RARE}
+    rows = "".join(f"{i}\t{word}\t{train[i]}\t{stream[i]}\n" for i, word in enumerate(vocabulary))
+    table = f"id\tword\ttrain\tstream\n{rows}"
     complete = {
         **statistics,
         "tokens": {split: len(ids) for split, ids in arrays.items()},
+        "checksums": {
+            **{split: array_checksum(ids) for split, ids in arrays.items()},
+            "vocabulary": _text_checksum(table),
+        },
         "merged_share": {split: float(np.mean(ids == MERGED_ID)) for split, ids in arrays.items()},
         "symbol_share": {
             word: {split: float(np.mean(ids == number)) for split, ids in arrays.items()}
@@ -294,8 +332,7 @@ def _write_store(
     (folder / "corpus.json").unlink(missing_ok=True)
     for split, ids in arrays.items():
         write_array(folder / f"{split}.npy", ids)
-    rows = "".join(f"{i}\t{word}\t{train[i]}\t{stream[i]}\n" for i, word in enumerate(vocabulary))
-    write_text(folder / "vocabulary.tsv", f"id\tword\ttrain\tstream\n{rows}")
+    write_text(folder / "vocabulary.tsv", table)
     write_json(folder / "corpus.json", complete)
     return complete
 
@@ -327,6 +364,10 @@ def _regroup(groups: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
     return np.bincount(groups, weights=counts, minlength=size).astype(np.int64)
 
 
+def _text_checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _fingerprint(vocabulary: list[str], arrays: Mapping[str, np.ndarray]) -> str:
     """SHA-256 over the words of V and the ids of the three splits: equal exactly where scores can be compared."""
     digest = hashlib.sha256("\n".join(vocabulary).encode())
@@ -348,11 +389,7 @@ class TokenStore:
         path = self.folder / "corpus.json"
         if not path.is_file():
             raise UserError(f"{self.folder} holds no corpus.json: name the output folder of `nplm2003 build-tokens`")
-        self.statistics: dict[str, Any] = read_object(path)
-        if self.statistics.get("format") != FORMAT:
-            raise UserError(f"{path}: token format {self.statistics.get('format')!r} is not {FORMAT}; build it again")
-        require_keys(path, self.statistics, ("fingerprint", "vocabulary_size", "tokens", "policy", "provenance"))
-        require_keys(path, self.statistics["tokens"], SPLITS)
+        self.statistics: dict[str, Any] = read_object(path, STORE)
         self.fingerprint: str = self.statistics["fingerprint"]
         self.size: int = self.statistics["vocabulary_size"]
 
@@ -363,18 +400,21 @@ class TokenStore:
         wrong = ids.dtype.kind != "u" or ids.shape != (self.statistics["tokens"][split],)
         if wrong or (len(ids) and int(ids.max()) >= self.size):
             raise UserError(f"{path} does not hold the tokens that its corpus.json says: run build-tokens again")
+        require_checksum(path, array_checksum(ids), self.statistics["checksums"][split])
         return ids
 
     @cached_property
     def _rows(self) -> list[list[str]]:
         path = self.folder / "vocabulary.tsv"
         try:
-            rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n")[1:-1]]
+            text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
-            rows = []
+            text = ""
+        rows = [line.split("\t") for line in text.split("\n")[1:-1]]
         numbered = [row[0] for row in rows] == [str(i) for i in range(self.size)]
         if not numbered or any(len(row) != 4 or not (row[2] + row[3]).isdecimal() for row in rows):
             raise UserError(f"{path} does not hold the {self.size:,} words of V: run build-tokens again")
+        require_checksum(path, _text_checksum(text), self.statistics["checksums"]["vocabulary"])
         return rows
 
     @cached_property

@@ -142,10 +142,26 @@ def test_the_table_and_its_description(
     with pytest.raises(UserError, match="not the table that its .json describes"):
         read_classes(table, tiny_store)
     table.with_suffix(".json").write_text("{}")
-    with pytest.raises(UserError, match="cannot be read as word classes"):
+    with pytest.raises(UserError, match=r"classes\.json is damaged, it has no vocabulary"):
         read_classes(table, tiny_store)
     with pytest.raises(UserError, match="cannot be read as word classes"):
         read_classes(tmp_path / "none.tsv", tiny_store)
+
+
+def test_a_table_of_other_words_is_refused(tiny_store: TokenStore, tmp_path: Path) -> None:
+    table = tmp_path / "classes.tsv"
+    write_classes(tiny_store, 6, table)
+    text = table.read_text(encoding="utf-8")
+    other_count = text.rsplit("\t", 1)[0] + "\t0\n"
+    for damaged in (text.replace("\n3\t", "\n33\t"), text.replace("\tcat\t", "\tcow\t"), other_count):
+        assert damaged != text
+        table.write_text(damaged, encoding="utf-8")
+        with pytest.raises(UserError, match="does not hold the words of .* in their order"):
+            read_classes(table, tiny_store)
+    table.write_bytes(b"\xff" * 10_000 + text.encode())
+    with pytest.raises(UserError, match="cannot be read as word classes") as error:
+        read_classes(table, tiny_store)
+    assert len(str(error.value)) < 500
 
 
 def test_passes_end(tiny_store: TokenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

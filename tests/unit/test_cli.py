@@ -130,6 +130,8 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> list[str]:
         (UserError("x.txt is empty: name a text"), 1, "nplm2003: error: x.txt is empty: name a text"),
         (FileNotFoundError(2, "No such file or directory", "x.txt"), 1, "nplm2003: error: "),
         (OSError(28, "No space left on device"), 1, "nplm2003: error: [Errno 28] No space left on device"),
+        (UserError("two\nlines"), 1, "nplm2003: error: two lines"),
+        (MemoryError("of 9 TB"), 1, "nplm2003: error: the memory is not enough (of 9 TB): ask for less"),
         (KeyboardInterrupt(), 130, "nplm2003: interrupted; "),
     ],
 )

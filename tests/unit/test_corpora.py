@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from nplm2003.corpora import Corpus, Mark, Passage, Piece, embedded, read_text
+from nplm2003.corpora import text as text_module
 from nplm2003.corpora.brown import open_brown, read_brown
 from nplm2003.corpora.fetch import DATASETS, fetch
 from nplm2003.corpora.text import open_text
@@ -95,6 +96,7 @@ def test_text_is_read_line_by_line(tmp_path: Path) -> None:
         ("latin1.txt", "fine\ncaf\xe9\n".encode("latin-1"), r"latin1.txt, line 2, byte 4 of the line: not UTF-8"),
         ("empty.txt", b"", "empty.txt holds no words"),
         ("blank.txt", b" \n\n\t\n", "blank.txt holds no words"),
+        ("nul.txt", b"fine\nno \0 text\n", r"nul.txt, line 2, character 4 of the line: a NUL byte"),
         ("plain.gz", b"not packed at all", "plain.gz is not a whole gzip file"),
         ("cut.gz", gzip.compress(os.urandom(9_999).hex().encode())[:5_000], "cut.gz is not a whole gzip file"),
     ],
@@ -102,6 +104,18 @@ def test_text_is_read_line_by_line(tmp_path: Path) -> None:
 def test_bad_text_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read(written(tmp_path / name, content))
+
+
+def test_a_packed_file_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_module, "LINE", 1_000)
+    assert read(written(tmp_path / "a", b"x " * 400))  # 800 bytes
+    for name, content in (
+        ("b", b"x" * 1_001),
+        ("b.gz", gzip.compress(b"x" * 1_001)),
+        ("c.gz", gzip.compress(b"x\n" * 99_999)),
+    ):
+        with pytest.raises(UserError, match="has a line of more than 1,000 bytes, or unpacks to more than 200 times"):
+            read(written(tmp_path / name, content))
 
 
 def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:

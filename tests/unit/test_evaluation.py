@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from synthetic import in_parts
 
+from nplm2003.errors import UserError
 from nplm2003.evaluation import by_target_frequency, evaluate, frequency_bin_labels, perplexity
 from nplm2003.scoring import Scores, write_scores
 
@@ -32,6 +33,13 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary() -> None:
 def test_no_tokens_have_no_perplexity() -> None:
     with pytest.raises(ValueError, match="no tokens"):
         perplexity(np.array([]))
+
+
+def test_a_perplexity_beyond_all_numbers_is_one_line() -> None:
+    with pytest.raises(UserError, match="cost 800 nats a token, which has no perplexity"):
+        perplexity(np.array([-700.0, -900.0]))
+    with pytest.raises(UserError, match="cost 900 nats a token"):
+        by_target_frequency(np.array([-1.0, -900.0]), np.array([0, 1]), np.array([3, 0]))
 
 
 def test_the_sum_is_taken_in_float64() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +16,11 @@ from hypothesis import strategies as st
 
 from nplm2003.errors import UserError
 from nplm2003.files import (
+    array_checksum,
+    misfit,
     read_array,
     read_json,
+    read_object,
     sha256,
     whole,
     write_array,
@@ -77,12 +82,76 @@ def test_json_holds_no_nan(tmp_path: Path, value: float) -> None:
     assert read_json(tmp_path / "x.json") == {"perplexity": 1.0}
 
 
-@pytest.mark.parametrize("content", [b"", b'{"perplexity": 27', b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"", b'{"perplexity": 27', b"\xff\xfe", b"[" * 100_000])
 def test_broken_json_is_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.json").write_bytes(content)
     with pytest.raises(UserError, match=r"x\.json cannot be read as JSON") as error:
         read_json(tmp_path / "x.json")
     assert "\n" not in str(error.value)
+
+
+SHAPE = {"name": str, "seed": int, "values": [{"nats": float}], "counts": {str: int}, "kind": ("a", None)}
+FITS: dict[str, Any] = {
+    "name": "x",
+    "seed": 1,
+    "values": [{"nats": 1}, {"nats": 0.5}],
+    "counts": {"b": 2},
+    "kind": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({}, None),
+        ({"more": 1, "values": [], "counts": {}, "kind": "a"}, None),
+        ({"name": 3}, "its name is 3"),
+        ({"seed": 1.0}, "its seed is 1.0"),
+        ({"seed": True}, "its seed is True"),
+        ({"values": {"nats": 1}}, "its values is {'nats': 1}"),
+        ({"values": [{"nats": 1}, {"bits": 1}]}, "it has no values.1.nats"),
+        ({"values": [{"nats": None}]}, "its values.0.nats is None"),
+        ({"values": [{"nats": True}]}, "its values.0.nats is True"),
+        ({"counts": {"b": "2"}}, "its counts.b is '2'"),
+        ({"counts": None}, "its counts is None"),
+        ({"kind": "b"}, "its kind is 'b'"),
+    ],
+)
+def test_shapes_by_hand(tmp_path: Path, change: dict[str, Any], wrong: str | None) -> None:
+    content = FITS | change
+    assert misfit(content, SHAPE) == wrong
+    if wrong:
+        (tmp_path / "x.json").write_text(str(content).replace("'", '"').replace("None", "null").replace("True", "true"))
+        with pytest.raises(UserError, match="x.json is damaged, it"):
+            read_object(tmp_path / "x.json", SHAPE)
+
+
+def test_an_infinite_number_is_none() -> None:
+    assert misfit({"nats": float("nan")}, {"nats": float}) == "its nats is nan"
+    assert misfit({"nats": float("inf")}, {"nats": float}) == "its nats is inf"
+
+
+def test_the_checksum_of_an_array_is_that_of_its_numbers() -> None:
+    expected = hashlib.sha256(b"\x01\x00\x02\x00\x03\x00").hexdigest()
+    assert array_checksum(np.array([1, 2, 3], dtype="<u2")) == expected
+    assert array_checksum(np.array([1, 2, 3], dtype=">u2")) == expected
+    assert array_checksum(np.array([1, 0, 2, 0, 3, 0], dtype=np.uint16)[::2]) == expected
+
+
+@pytest.mark.parametrize("bit", range(0, 8 * 128, 3))
+def test_a_flipped_bit_of_an_array_is_refused_or_another_array(tmp_path: Path, bit: int) -> None:
+    """Whatever bit of the header flips, nothing but a UserError comes of it."""
+    array = np.arange(100, dtype=np.float32)
+    write_array(tmp_path / "x.npy", array)
+    content = bytearray((tmp_path / "x.npy").read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    (tmp_path / "x.npy").write_bytes(content)
+    try:
+        read = read_array(tmp_path / "x.npy")
+    except UserError as error:
+        assert "x.npy cannot be read as an array" in str(error)
+    else:
+        assert isinstance(array_checksum(read), str)
 
 
 def test_array_round_trip_is_mapped_and_read_only(tmp_path: Path) -> None:

@@ -227,7 +227,9 @@ def test_commands(
     assert "made on other tokens" in capsys.readouterr().err
     model.write_text("no model\n")
     assert main(["score-kneser-ney", *tokens, *scoring]) == 1
-    assert "is no KenLM model" in capsys.readouterr().err
+    assert "model.arpa is damaged, its checksum is not the one" in capsys.readouterr().err
+    with pytest.raises(UserError, match="is no KenLM model"):
+        KneserNey(model, store)
 
 
 @pytest.mark.parametrize("order", [1, 7])
@@ -253,4 +255,12 @@ def test_an_lmplz_that_fails_leaves_nothing(tiny_store: TokenStore, tmp_path: Pa
     broken.chmod(0o755)
     with pytest.raises(UserError, match="status 1: No space left on device"):
         estimate(tiny_store, 3, broken, tmp_path / "out" / "model.arpa")
+    broken.write_text("#!/bin/sh\ncat > /dev/null\nkill -9 $$\n")
+    with pytest.raises(UserError, match="status -9: it says nothing"):
+        estimate(tiny_store, 3, broken, tmp_path / "out" / "model.arpa")
+    # One that ends well, but writes half a model, or none at all.
+    for garbage in ("", "\\\\data\\\\\\nngram 1=3\\n", "no model\\n\\\\end\\\\\\n"):
+        broken.write_text(f"#!/bin/sh\ncat > /dev/null\nfor last; do :; done\nprintf '{garbage}' > \"$last\"\n")
+        with pytest.raises(UserError, match="wrote no whole model of order 3"):
+            estimate(tiny_store, 3, broken, tmp_path / "out" / "model.arpa")
     assert list((tmp_path / "out").iterdir()) == []

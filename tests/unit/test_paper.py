@@ -105,15 +105,19 @@ def test_missing_piece_is_named(name: str, results: Path, tmp_path: Path) -> Non
 
 
 def test_broken_results_give_one_line_and_no_pdf(results: Path, tmp_path: Path) -> None:
-    study = results / "study.json"
-    content = study.read_text(encoding="utf-8")
-    try:
-        study.write_text(json.dumps({"title": "no rows", "table": "table1", "sweeps": []}), encoding="utf-8")
-        with pytest.raises(UserError, match="cannot be typeset") as caught:
-            write_paper(results, SOURCE, tmp_path / "paper.pdf")
-    finally:
-        study.write_text(content, encoding="utf-8")
-    assert "\n" not in str(caught.value)
+    for name, damage, said in (
+        ("study.json", json.dumps({"title": "no rows", "table": "table1", "sweeps": []}), "it has no name"),
+        ("tables/claims.csv", "no,claims\n1,2\n", "cannot be typeset"),
+    ):
+        path = results / name
+        content = path.read_text(encoding="utf-8")
+        try:
+            path.write_text(damage, encoding="utf-8")
+            with pytest.raises(UserError, match=said) as caught:
+                write_paper(results, SOURCE, tmp_path / "paper.pdf")
+        finally:
+            path.write_text(content, encoding="utf-8")
+        assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 

@@ -98,7 +98,7 @@ def test_a_folder_without_scores_is_refused(tmp_path: Path) -> None:
 def test_another_format_is_refused(tmp_path: Path) -> None:
     write(tmp_path)
     write_json(tmp_path / "scores.json", read_json(tmp_path / "scores.json") | {"format": 99})
-    with pytest.raises(UserError, match="score format 99 is not 1; score it again"):
+    with pytest.raises(UserError, match="has format 99, not 2: make it again"):
         Scores(tmp_path)
 
 
@@ -109,6 +109,17 @@ def test_a_truncated_array_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"valid\.npy") as error:
         scores["valid"]
     assert "\n" not in str(error.value)
+
+
+def test_a_flipped_bit_is_refused(tmp_path: Path) -> None:
+    scores = write(tmp_path)
+    path = tmp_path / "valid.npy"
+    content = bytearray(path.read_bytes())
+    content[-4] ^= 1  # the last bit of one float: a score like any other
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"valid\.npy is damaged, its checksum is not"):
+        scores["valid"]
+    assert np.array_equal(scores["test"], VALUES["test"])
 
 
 def test_an_array_of_another_length_is_refused(tmp_path: Path) -> None:
@@ -148,7 +159,7 @@ def test_scores_that_are_none_are_refused(tmp_path: Path, values: np.ndarray) ->
         scores["valid"]
 
 
-@pytest.mark.parametrize("content", [[], None, {"format": 1}, {"format": 1, "model": "m", "seed": 1, "tokens": {}}])
+@pytest.mark.parametrize("content", [[], None, {"format": 2}, {"format": 2, "model": "m", "seed": 1, "tokens": {}}])
 def test_damaged_metadata_is_refused(tmp_path: Path, content: Any) -> None:
     write(tmp_path)
     write_json(tmp_path / "scores.json", content)

@@ -332,6 +332,19 @@ KEYS: dict[str, tuple[Config, list[str]]] = {
         ["all of train_file, valid_file and test_file"],
     ),
     "no split": ({"corpus": {"split": None}}, ["corpus.split is missing"]),
+    # In YAML 1.0 is a number and `true` none, but in Python both are equal to 1.
+    "seed 1.0": ({"seeds": [1.0]}, ["seeds.0", "1.0 is not of type 'integer'"]),
+    "threads true": ({"threads": True}, ["threads", "True is not of type 'integer'"]),
+    "threads without end": ({"threads": 10**9}, ["threads", "maximum"]),
+    "batch true": ({"presets": {"paper": {"batch": True}}}, ["presets.paper.batch", "True is not of type 'integer'"]),
+    "batch without end": ({"presets": {"paper": {"batch": 10**12}}}, ["presets.paper: batch is 1000000000000; it is"]),
+    "noise without end": ({"presets": {"modern": {"noise_words": 10**9}}}, ["presets.modern: noise_words is 1000"]),
+    "power without end": ({"presets": {"modern": {"noise_power": 400}}}, ["noise_power is 400; it is", "0 to 2"]),
+    "preset with a number for a name": ({"presets": {1: None}}, ["the key 1 of presets is no text: quote it"]),
+    "preset with a path for a name": ({"presets": {"../x": None}}, ["presets", "'../x' does not match"]),
+    "name with a line break": ({"name": "brown\n"}, ["name: 'brown\\n' holds a line break"]),
+    "control character": ({"corpus": {"file": "a\x1bb"}}, ["corpus.file: 'a\\x1bb' holds a line break or control"]),
+    "curly brackets": ({"corpus": {"file": "{a}.txt"}}, ["corpus.file: '{a}.txt' has curly brackets"]),
 }
 
 
@@ -451,6 +464,10 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     "ragged row": ("networks", lambda lines: [*lines, ["MLP11", "", "5"]], ["row MLP11", "3 cells for 12 columns"]),
     "spaces for tabs": ("ngrams", lambda lines: [[" ".join(line)] for line in lines], ["unknown column", "no column"]),
     "empty": ("networks", lambda lines: [], ["is empty", "model published order"]),
+    # Folders that lie beside those of the models and policies.
+    "network named tokens": ("networks", changed("MLP9-svd", "model", "tokens"), ["'tokens' is the name of another"]),
+    "n-gram named Classes": ("ngrams", changed("kneser-ney-6", "model", "Classes"), ["'Classes' is the name of"]),
+    "policy named tables": ("policies", changed("freq3", "policy", "tables"), ["policy 'tables' is the name of"]),
 }
 
 
@@ -460,6 +477,27 @@ def test_a_bad_row_is_one_clear_line(config: Config, case: str) -> None:
     use_table(config, table, change(read_table(f"config/{table}.tsv")))
     line = refusal(config)
     assert all(part in line for part in [f"my-{table}.tsv", *said]), line
+
+
+@pytest.mark.parametrize("content", [b"name,test\nMLP1,3\n", b"model,test\n\xff,3\n", b"", b"\x00\xff"])
+def test_a_published_table_that_is_none_is_refused(config: Config, content: bytes) -> None:
+    Path("published.csv").write_bytes(content)
+    config["published"] = "published.csv"
+    line = refusal(config)
+    assert "published.csv" in line
+
+
+def test_tables_without_rows_are_refused(config: Config) -> None:
+    for table in ("networks", "ngrams", "mixtures", "sweeps"):
+        use_table(config, table, read_table(f"config/{table}.tsv")[:1])
+    config["published"] = None
+    assert "my-networks.tsv and my-ngrams.tsv: no row is in the main table" in refusal(config)
+
+
+@pytest.mark.parametrize("name", ["it's", "a\\b", "{a}", "a\nb"])
+def test_folders_that_snakemake_cannot_hand_on_are_refused(config: Config, tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match="has an apostrophe, a backslash, curly brackets or a line break"):
+        resolve(config, tmp_path / name)
 
 
 def test_a_policy_named_like_a_share_is_refused(config: Config) -> None:

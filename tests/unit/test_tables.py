@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
+import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import MODERN, PAPER, SMALL, class_based_study, make_study, policy, row, small_study
 
+from nplm2003.claims import claim_records, compare_records
 from nplm2003.departures import DEPARTURES, departures_of
 from nplm2003.errors import UserError
 from nplm2003.files import write_json
@@ -24,6 +28,7 @@ from nplm2003.formats import Column, Table, to_csv, to_html, to_latex, to_markdo
 from nplm2003.neighbours import WORDS, nearest
 from nplm2003.neural.preset import Preset
 from nplm2003.outcomes import Outcomes, gap_percent, read_published
+from nplm2003.sweeps import sweep_records
 from nplm2003.tables import (
     TABLES,
     departure_records,
@@ -227,7 +232,7 @@ def refused(tmp_path: Path, study: dict[str, Any], match: str) -> None:
 
 def test_missing_evaluation_is_named(tmp_path: Path) -> None:
     study = small_study()
-    study["rows"].append(row("MLP9", "network", order=5, seeds=[3]))
+    study["rows"].append(row("MLP9", "network", order=5, seeds=[3], preset="modern"))
     refused(tmp_path, study, r"MLP9.seed3.evaluation.json does not exist")
 
 
@@ -286,6 +291,67 @@ def test_a_damaged_file_is_named(tmp_path: Path, file: str, read_it: Callable[[O
     (tmp_path / file).write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=Path(file).name):
         read_it(Outcomes(tmp_path / "study.json", tmp_path))
+
+
+def places(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in JSON values, of a list the first item alone."""
+    if place:
+        yield place
+    items = content if isinstance(content, dict) else dict(enumerate(content[:1])) if isinstance(content, list) else {}
+    for key, value in items.items():
+        yield from places(value, (*place, key))
+
+
+RECORDS = (row_records, run_records, policy_records, compare_records, claim_records, target_records, sweep_records)
+JSON_FILES = ("study.json", "top40/tokens/corpus.json", "top40/MLP7/seed1/evaluation.json", "top40/uncertainty.json")
+
+
+@pytest.mark.parametrize("file", [*JSON_FILES, "top40/MLP7/seed1/training.json"])
+def test_damage_at_any_depth_is_one_line(tmp_path: Path, file: str) -> None:
+    """Whatever value of a file is gone or another one, no table ends in anything but a UserError."""
+    make_study(tmp_path, small_study(), SMALL)
+    whole = (tmp_path / file).read_text(encoding="utf-8")
+    refused = 0
+    for number, place in enumerate(places(json.loads(whole))):
+        content = json.loads(whole)
+        inside = functools.reduce(operator.getitem, place[:-1], content)
+        if number % 5 and isinstance(inside, dict | list):
+            inside[place[-1]] = (None, "x", {}, [3], -7)[number % 5]
+        else:
+            del inside[place[-1]]
+        write_json(tmp_path / file, content)
+        try:
+            outcomes = Outcomes(tmp_path / "study.json", tmp_path)
+            for records in RECORDS:
+                records(outcomes)
+        except UserError as error:
+            assert "\n" not in str(error)
+            refused += 1
+    assert refused >= 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"epoch": 2}, "is no learning curve"),
+        ({"valid_perplexity": -3.0}, "is no learning curve"),
+        ({"train_perplexity": "nan"}, "is no learning curve"),
+        ({"seconds": "inf"}, "is no learning curve"),
+        ({"best": 1}, "is no learning curve"),
+        ({"examples": 0}, "is no learning curve"),
+        ({"rate": "fast"}, "is damaged"),
+    ],
+)
+def test_anomalies_of_a_learning_curve_are_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    make_study(tmp_path, small_study(), SMALL)
+    path = tmp_path / "top40" / "MLP7" / "seed1" / "learning_curve.csv"
+    curve = pd.read_csv(path, dtype=str)
+    for column, value in change.items():
+        curve.loc[3, column] = str(value)
+    curve.to_csv(path, index=False)
+    (run,) = (run for run in Outcomes(tmp_path / "study.json", tmp_path).runs() if run.model == "MLP7")
+    with pytest.raises(UserError, match=f"learning_curve.csv {said}"):
+        run.learning_curve()
 
 
 def test_folder_of_the_policy_is_accepted_for_that_of_the_corpus(folder: Path, outcomes: Outcomes) -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nplm2003.errors import UserError
 from nplm2003.evaluation import perplexity
-from nplm2003.files import read_json, write_array, write_json
+from nplm2003.files import array_checksum, read_json, write_array, write_json
 from nplm2003.neural import training
 from nplm2003.neural.cooccurrence import svd_features
 from nplm2003.neural.data import EpochOrder, Windows
@@ -549,9 +549,11 @@ def test_two_trainings_in_one_folder_are_refused(
 
 
 def test_empty_validation_is_refused(own_store: TokenStore, tmp_path: Path, make_preset: MakePreset) -> None:
-    write_array(own_store.folder / "valid.npy", own_store["valid"][:0])
+    nothing = own_store["valid"][:0]
+    write_array(own_store.folder / "valid.npy", nothing)
     statistics = read_json(own_store.folder / "corpus.json")
     statistics["tokens"]["valid"] = 0
+    statistics["checksums"]["valid"] = array_checksum(nothing)
     write_json(own_store.folder / "corpus.json", statistics)
     with pytest.raises(UserError, match="empty validation split"):
         run(TokenStore(own_store.folder), tmp_path / "network", make_preset())

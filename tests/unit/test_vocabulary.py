@@ -438,7 +438,20 @@ def test_damaged_ids_are_refused(own_store: TokenStore, change: dict[str, Any]) 
         own_store["valid"]
 
 
-@pytest.mark.parametrize("content", [[], {"format": 1}])
+def test_flipped_bits_are_refused(own_store: TokenStore) -> None:
+    ids = own_store["valid"].copy()
+    ids[0] ^= 1  # another word of V
+    write_array(own_store.folder / "valid.npy", ids)
+    with pytest.raises(UserError, match=r"valid\.npy is damaged, its checksum is not"):
+        own_store["valid"]
+    path = own_store.folder / "vocabulary.tsv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(f"\t{own_store.train_counts[3]}\t", "\t7\t"), encoding="utf-8")
+    with pytest.raises(UserError, match=r"vocabulary\.tsv is damaged, its checksum is not"):
+        TokenStore(own_store.folder).words  # noqa: B018
+
+
+@pytest.mark.parametrize("content", [[], {"format": 1}, {"format": 2, "tokens": 3}])
 def test_a_damaged_description_is_refused(own_store: TokenStore, content: Any) -> None:
     write_json(own_store.folder / "corpus.json", content)
     with pytest.raises(UserError, match="corpus.json"):

@@ -40,20 +40,19 @@ def add_scores(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder of the scores")
 
 
-def positive(text: str) -> int:
-    """An argparse type: a whole number of at least 1."""
+def positive(text: str, largest: int = 1_000_000_000) -> int:
+    """An argparse type: a whole number from 1 to `largest`."""
     try:
         value = int(text)
     except ValueError:
         value = 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is not a whole number of at least 1")
+    if value > largest:
+        raise argparse.ArgumentTypeError(f"{text:.40} is above {largest}, the highest possible")
     return value
 
 
 def seed(text: str) -> int:
     """An argparse type: a whole number from 1 to 2^32 - 1, as in a configuration."""
-    value = positive(text)
-    if value >= 2**32:
-        raise argparse.ArgumentTypeError(f"{text} is above {2**32 - 1}, the highest seed")
-    return value
+    return positive(text, 2**32 - 1)

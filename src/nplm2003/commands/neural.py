@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from nplm2003.commands.arguments import add_command, add_scores, add_tokens, positive, seed
 from nplm2003.errors import UserError
-from nplm2003.files import read_json, read_object
+from nplm2003.files import read_object
 from nplm2003.provenance import provenance
 from nplm2003.scoring import SPLITS, write_scores
 
@@ -87,10 +90,7 @@ def _train(options: argparse.Namespace) -> None:
     from nplm2003.ngram.classes import read_classes
     from nplm2003.vocabulary import TokenStore
 
-    try:
-        presets = read_json(options.preset_file)["presets"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{options.preset_file} holds no `presets` ({error}): name a study.json") from error
+    presets = read_object(options.preset_file, {"presets": {str: dict}})["presets"]
     if options.preset not in presets:
         raise UserError(f"no preset {options.preset!r} in {options.preset_file}; it has {', '.join(sorted(presets))}")
     try:
@@ -107,36 +107,50 @@ def _train(options: argparse.Namespace) -> None:
         raise UserError("--processes above 1 needs --parallel, which says how they share the work, and the reverse")
     store = TokenStore(options.tokens)
     class_of = None if options.classes is None else read_classes(options.classes, store)[0]
-    summary = train(
-        store,
-        order=options.order,
-        hidden=options.hidden,
-        features=options.features,
-        direct=options.direct,
-        word_features=options.word_features,
-        outputs=options.outputs,
-        class_of=class_of,
-        preset=preset,
-        seed=options.seed,
-        output=options.output,
-        threads=options.threads,
-        scheme=options.parallel,
-        processes=options.processes,
-        progress=sys.stderr.isatty(),
-        provenance=provenance({"preset": options.preset}),
-    )
+    with _memory_errors():
+        summary = train(
+            store,
+            order=options.order,
+            hidden=options.hidden,
+            features=options.features,
+            direct=options.direct,
+            word_features=options.word_features,
+            outputs=options.outputs,
+            class_of=class_of,
+            preset=preset,
+            seed=options.seed,
+            output=options.output,
+            threads=options.threads,
+            scheme=options.parallel,
+            processes=options.processes,
+            progress=sys.stderr.isatty(),
+            provenance=provenance({"preset": options.preset}),
+        )
     print(
         f"best epoch {summary['best_epoch']}: validation perplexity {summary['valid_perplexity']:.2f}", file=sys.stderr
     )
 
 
+@contextmanager
+def _memory_errors() -> Iterator[None]:
+    """What torch raises where memory is short is a RuntimeError like any other; make it Python's own."""
+    try:
+        yield
+    except RuntimeError as error:
+        if re.search(r"allocate memory|out of memory|size calculation overflowed", str(error)):
+            raise MemoryError(str(error).splitlines()[0]) from error
+        raise
+
+
 def _score(options: argparse.Namespace) -> None:
+    from nplm2003.neural.preset import CHOICES
     from nplm2003.neural.scoring import load_network, score
     from nplm2003.vocabulary import TokenStore
 
     store = TokenStore(options.tokens)
     model = load_network(options.network / "weights.pt", store)
-    training = read_object(options.network / "training.json", ("seed", "preset", "provenance"))
+    shape = {"seed": int, "preset": {"matmul": CHOICES["matmul"]}, "provenance": dict}
+    training = read_object(options.network / "training.json", shape)
     # Train is the larger part and decides nothing: its products may be as rough as those of training.
     matmul = {"train": training["preset"]["matmul"]}
     write_scores(

@@ -12,6 +12,8 @@ from typing import Any
 from nplm2003.commands.arguments import add_command, add_scores, add_tokens, positive
 from nplm2003.errors import UserError
 
+ARPA = {"order": int, "checksum": str}  # what is read of the description of a model in an ARPA file
+
 
 def register(subparsers: Any) -> None:
     """Add `build-lmplz` and `learn-classes`; `estimate-` and `score-` for each kind of n-gram."""
@@ -161,13 +163,14 @@ def _estimate_kneser_ney(options: argparse.Namespace) -> None:
 
 
 def _score_kneser_ney(options: argparse.Namespace) -> None:
-    from nplm2003.files import description_path
+    from nplm2003.files import description_path, require_checksum, sha256
     from nplm2003.ngram.kneser_ney import KneserNey
     from nplm2003.scoring import SPLITS
     from nplm2003.vocabulary import TokenStore
 
     store = TokenStore(options.tokens)
-    description = _read_description(description_path(options.model_file), store, "estimate-kneser-ney")
+    description = _read_description(description_path(options.model_file), store, "estimate-kneser-ney", ARPA)
+    require_checksum(options.model_file, sha256(options.model_file), description["checksum"])
     model = KneserNey(options.model_file, store)
     _write(options, store, {split: model.score(split) for split in SPLITS}, description)
 
@@ -197,7 +200,7 @@ def _estimate_class_based(options: argparse.Namespace) -> None:
 
 
 def _score_class_based(options: argparse.Namespace) -> None:
-    from nplm2003.files import description_path
+    from nplm2003.files import description_path, require_checksum, sha256
     from nplm2003.ngram.class_based import ClassBased
     from nplm2003.ngram.classes import read_classes
     from nplm2003.scoring import SPLITS
@@ -205,12 +208,13 @@ def _score_class_based(options: argparse.Namespace) -> None:
 
     store = TokenStore(options.tokens)
     class_of, classes = read_classes(options.classes, store)
-    description = _read_description(description_path(options.model_file), store, "estimate-class-based")
+    description = _read_description(description_path(options.model_file), store, "estimate-class-based", ARPA)
     if description.get("classes_fingerprint") != classes["fingerprint"]:
         raise UserError(
             f"{options.model_file} was not estimated on the classes of {options.classes}: run `nplm2003 "
             "estimate-class-based` on these"
         )
+    require_checksum(options.model_file, sha256(options.model_file), description["checksum"])
     model = ClassBased(options.model_file, store, class_of)
     _write(options, store, {split: model.score(split) for split in SPLITS}, description)
 
@@ -249,22 +253,27 @@ def _score_interpolated(options: argparse.Namespace) -> None:
     from nplm2003.vocabulary import TokenStore
 
     store = TokenStore(options.tokens)
-    description = _read_description(options.weights, store, "estimate-interpolated")
-    weights = np.array([entry["weights"] for entry in description["bins"]])
-    model = InterpolatedTrigram(TrigramCounts(store["train"], store.size), weights)
+    description = _read_description(options.weights, store, "estimate-interpolated", {"bins": [{"weights": [float]}]})
+    counts = TrigramCounts(store["train"], store.size)
+    weights = [entry["weights"] for entry in description["bins"]]
+    if {len(vector) for vector in weights} != {4} or len(weights) != counts.number_of_bins:
+        raise UserError(
+            f"{options.weights} is damaged, it has not 4 weights for each of {counts.number_of_bins} bins: write it "
+            "with `nplm2003 estimate-interpolated`"
+        )
+    model = InterpolatedTrigram(counts, np.array(weights))
     _write(options, store, {split: model.score(store, split) for split in SPLITS}, description)
 
 
-def _read_description(path: Path, store: Any, stage: str) -> dict[str, Any]:
-    """The JSON file that `stage` wrote for the tokens of `store`; any other is refused."""
-    from nplm2003.files import read_json
+def _read_description(path: Path, store: Any, stage: str, shape: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON file of `shape` that `stage` wrote for the tokens of `store`; any other is refused."""
+    from nplm2003.files import read_object
 
     try:
-        description: dict[str, Any] = read_json(path)
-        vocabulary = description["vocabulary"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} cannot be read ({error!r}): write it with `nplm2003 {stage}`") from error
-    if vocabulary != store.fingerprint:
+        description = read_object(path, {"vocabulary": str, **shape})
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}): write it with `nplm2003 {stage}`") from error
+    if description["vocabulary"] != store.fingerprint:
         raise UserError(f"{path} was made on other tokens than {store.folder}: run `nplm2003 {stage}` on these")
     return description
 

@@ -16,6 +16,8 @@ from nplm2003.corpora import Corpus, Passage, Piece, Tokenizer, read_text
 from nplm2003.errors import UserError
 from nplm2003.files import sha256
 
+LINE = 1 << 26  # bytes
+RATIO = 200  # bytes that come out of one packed by gzip; of a text that repeats one word, some 500
 _GZIP = b"\x1f\x8b"  # how files start that gzip packed
 _COMPRESS = b"\x1f\x9d"  # and those of the old `compress`
 
@@ -33,7 +35,11 @@ TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {"whitespace": lambda: str.spli
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:
-    """The lines of the file at `path`, unpacked where it is packed by gzip."""
+    """The lines of the file at `path`, unpacked where it is packed by gzip.
+
+    A line above `LINE` bytes is refused, and a packed file out of which more comes than any text gives (`RATIO`): so a
+    file that was made to fill the memory cannot.
+    """
     try:
         with path.open("rb") as stream:
             start = stream.read(2)
@@ -42,7 +48,16 @@ def raw_lines(path: Path) -> Iterator[bytes]:
                 raise UserError(f"{path} is empty, and no gzip file: copy it again")
             if start == _COMPRESS:
                 raise UserError(f"{path} is packed by compress (.Z), which is not read: unpack it (uncompress)")
-            yield from gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" or start == _GZIP else stream
+            packed = path.suffix == ".gz" or start == _GZIP
+            reader = gzip.GzipFile(fileobj=stream) if packed else stream
+            most = max(LINE, RATIO * path.stat().st_size) if packed else None
+            while line := reader.readline(LINE + 1):
+                if len(line) > LINE or (most is not None and reader.tell() > most):
+                    raise UserError(
+                        f"{path} has a line of more than {LINE:,} bytes, or unpacks to more than {RATIO} times its "
+                        "size: no text does; name another file"
+                    )
+                yield line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path} is not a whole gzip file ({error}): compress or copy it again") from error
     except OSError as error:
@@ -59,6 +74,11 @@ def _lines(path: Path) -> Iterator[str]:
                 f"{path}, line {number}, byte {error.start + 1} of the line: not UTF-8; "
                 "convert the file (iconv -t UTF-8)"
             ) from error
+        if "\0" in line:
+            raise UserError(
+                f"{path}, line {number}, character {line.index(chr(0)) + 1} of the line: a NUL byte, so this is no "
+                "plain text; take it out (tr -d '\\000') or name another file"
+            )
         # Some editors open a file with a byte-order mark, which would stick to the first word.
         yield line.removeprefix("\ufeff") if number == 1 else line
 

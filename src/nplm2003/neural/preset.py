@@ -17,6 +17,8 @@ CHOICES = {
 }
 COUNTS = ("batch", "epochs_direct", "epochs_without_direct", "patience", "valid_every")  # whole numbers from 1
 AMOUNTS = ("noise_power", "rate", "rate_decay", "weight_decay", "dropout")  # numbers from 0
+LARGEST = 10_000_000  # of any whole number
+STEEPEST = 2.0  # power of the counts: that of a count of a billion is still a number
 
 
 @dataclass(frozen=True)
@@ -67,16 +69,18 @@ class Preset:
                 raise UserError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(known)}")
         for name in COUNTS:
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise UserError(f"{name} is {value!r}; it is a whole number of at least 1")
+            if type(value) is not int or not 1 <= value <= LARGEST:  # a bool is an int too
+                raise UserError(f"{name} is {value!r}; it is a whole number from 1 to {LARGEST:,}")
         words = self.noise_words
-        if not isinstance(words, int) or words < 0 or (words > 0) != self.sampled:
-            wanted = "a whole number of at least 1" if self.sampled else "0"
+        if type(words) is not int or not 0 <= words <= LARGEST or (words > 0) != self.sampled:
+            wanted = f"a whole number from 1 to {LARGEST:,}" if self.sampled else "0"
             raise UserError(f"noise_words is {words!r}; with the objective {self.objective} it is {wanted}")
         for name in AMOUNTS:
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < math.inf:
+            if type(value) not in (int, float) or not 0 <= value < math.inf:
                 raise UserError(f"{name} is {value!r}; it is a number of at least 0")
+        if self.noise_power > STEEPEST:
+            raise UserError(f"noise_power is {self.noise_power!r}; it is a number from 0 to {STEEPEST:g}")
         if self.dropout >= 1:
             raise UserError(f"dropout is {self.dropout!r}; it is a share below 1")
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +23,20 @@ from nplm2003.neural.outputs import make_output
 from nplm2003.vocabulary import TokenStore
 
 SCORING_BATCH = 512
+# What torch, pickle and zipfile raise for files that are damaged or something else; their texts run over many lines.
+UNREADABLE = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    ValueError,
+    pickle.UnpicklingError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+)
 SHAPE = ("order", "hidden", "features", "direct", "outputs", "vocabulary")  # what weights.pt says of its network
 
 
@@ -48,12 +66,23 @@ def log_probabilities(model: NeuralLanguageModel, contexts: Tensor, targets: Ten
     return model.output.log_probabilities(model.O, model.before_output(contexts), targets)
 
 
+def load_whole(path: Path | str) -> Any:
+    """What torch saved at `path`, nothing but plain values and tensors; raises one of `UNREADABLE` where it is damaged.
+
+    Torch does not look at the checksums that it writes into the file.
+    """
+    with zipfile.ZipFile(path) as archive:
+        if (damaged := archive.testzip()) is not None:
+            raise zipfile.BadZipFile(f"{damaged} has another checksum")
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
 def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:
     """The trained network of a `weights.pt`; refuses one that was trained on another vocabulary than `store`'s."""
     if not Path(path).is_file():
         raise UserError(f"there is no network {path}: train it first")
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        content = load_whole(path)
         shape = content["shape"]
         if shape["vocabulary"] != store.fingerprint:
             raise UserError(
@@ -66,17 +95,7 @@ def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:
             store.size, shape["order"], shape["hidden"], shape["features"], shape["direct"], output
         )
         model.load_state_dict(content["weights"])
-    # What torch and pickle raise for files that are damaged or something else; their texts run over many lines.
-    except (
-        OSError,
-        EOFError,
-        RuntimeError,
-        LookupError,
-        AttributeError,
-        TypeError,
-        ValueError,
-        pickle.UnpicklingError,
-    ) as error:
+    except UNREADABLE as error:
         raise UserError(f"{path} cannot be read as a network ({type(error).__name__}): train it again") from error
     return model.eval()
 

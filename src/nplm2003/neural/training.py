@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import logging
 import math
+import os
 import shutil
 import sys
 import time
@@ -28,16 +30,17 @@ from nplm2003.errors import UserError
 from nplm2003.files import read_json, whole, write_array, write_json, write_text
 from nplm2003.neural.cooccurrence import svd_features
 from nplm2003.neural.data import Stretch, Windows, stream_loader, training_loader
-from nplm2003.neural.model import NeuralLanguageModel
+from nplm2003.neural.model import NeuralLanguageModel, count_parameters
 from nplm2003.neural.objectives import Objective, make_objective
 from nplm2003.neural.outputs import make_output
 from nplm2003.neural.parallel import Team, run
 from nplm2003.neural.preset import Preset
-from nplm2003.neural.scoring import SCORING_BATCH, SHAPE, log_probabilities, settle
+from nplm2003.neural.scoring import SCORING_BATCH, SHAPE, UNREADABLE, load_whole, log_probabilities, settle
 from nplm2003.vocabulary import TokenStore
 
 CURVE_COLUMNS = ("epoch", "examples", "rate", "train_perplexity", "valid_perplexity", "seconds", "best")
 MONITOR = "valid_perplexity"
+KEPT = ("examples", "history")  # what a checkpoint holds beside Lightning's own
 
 
 def dropout(like: Tensor, share: float, size: int, first: int) -> Tensor | float:
@@ -166,11 +169,14 @@ class Trainer(pl.LightningModule):
         except OverflowError:  # above 709 nats a token
             perplexity = math.inf
         if not math.isfinite(perplexity):
-            raise UserError(
-                f"training diverged in epoch {self.current_epoch + 1} after {self.examples:,} examples (rate "
-                f"{self.preset.rate_at(self.examples, self.total):.3g}): lower the preset's rate or batch"
-            )
+            raise self._diverged()
         return perplexity
+
+    def _diverged(self) -> UserError:
+        return UserError(
+            f"training diverged in epoch {self.current_epoch + 1} after {self.examples:,} examples (rate "
+            f"{self.preset.rate_at(self.examples, self.total):.3g}): lower the preset's rate or batch"
+        )
 
     def on_validation_epoch_start(self) -> None:
         self.team.gather(self.model)
@@ -183,7 +189,10 @@ class Trainer(pl.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         self.valid_nats, self.valid_tokens = self.team.total(self.valid_nats, self.valid_tokens)
-        self.log(MONITOR, self._perplexity(self.valid_nats, self.valid_tokens))
+        valid = self._perplexity(self.valid_nats, self.valid_tokens)
+        if valid > self.model.vocabulary**2:  # twice the nats of a uniform guess: no number to choose an epoch by
+            raise self._diverged()
+        self.log(MONITOR, valid)
 
     def on_train_epoch_end(self) -> None:
         valid = self._perplexity(self.valid_nats, self.valid_tokens)
@@ -208,10 +217,11 @@ class Trainer(pl.LightningModule):
             )
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint["examples"], checkpoint["history"] = self.examples, self.history
+        checkpoint.update({key: getattr(self, key) for key in KEPT})
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self.examples, self.history = checkpoint["examples"], checkpoint["history"]
+        for key in KEPT:
+            setattr(self, key, checkpoint[key])
 
 
 class Patience(EarlyStopping):
@@ -271,6 +281,7 @@ def train(
         raise UserError(f"the output layer {outputs!r} is trained by its exact objective: choose a preset with softmax")
     if scheme == "vocabulary" and (preset.sampled or outputs != "words"):
         raise UserError("the vocabulary is split for exact softmax over all words alone: choose another scheme")
+    _require_memory(count_parameters(store.size, order, hidden, features, direct))
     model = NeuralLanguageModel(store.size, order, hidden, features, direct, output_layer)
     if preset.bias_start == "unigram":
         model.b.data.copy_(output_layer.start(store.train_counts))
@@ -331,8 +342,10 @@ def train(
         with whole(output / "weights.pt") as temporary:
             shape = {key: settings[key] for key in SHAPE}
             classes = None if class_of is None else torch.from_numpy(class_of)
-            with temporary.open("wb") as stream:  # given a path, torch writes the temporary name into the file
-                torch.save({"shape": shape, "class_of": classes, "weights": weights}, stream)
+            # Given a path, torch writes the temporary name into the file; given a stream, it hides that a disk is full.
+            buffer = io.BytesIO()
+            torch.save({"shape": shape, "class_of": classes, "weights": weights}, buffer)
+            temporary.write_bytes(buffer.getbuffer())
         write_json(output / "training.json", summary)
     return summary
 
@@ -408,6 +421,16 @@ def _fit(
     return module.history, device, error
 
 
+def _require_memory(parameters: int) -> None:
+    """Refuse a network that this machine cannot hold, before the system kills the training for it."""
+    needed, there = 4 * parameters, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise UserError(
+            f"the network has {parameters:,} parameters, {needed / 1e9:,.0f} GB of a memory of {there / 1e9:,.0f} GB: "
+            "choose fewer features or hidden units, or a lower order"
+        )
+
+
 @contextmanager
 def _checkpoint_folder(folder: Path, settings: dict[str, Any]) -> Iterator[Path]:
     """The folder of checkpoints, emptied unless it was made with the same settings; removed after a success.
@@ -426,14 +449,39 @@ def _checkpoint_folder(folder: Path, settings: dict[str, Any]) -> Iterator[Path]
         except OSError:
             pass  # a file system without locks
         note = folder / "settings.json"
-        if not (note.is_file() and read_json(note) == settings):
+        if not _can_resume(folder, note, settings):
             for path in folder.iterdir():
-                if path != lock:
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path != lock:
                     path.unlink()
             write_json(note, settings)
         yield folder
         note.unlink()  # first: what is left of a removal that was cut short is then discarded
     shutil.rmtree(folder)
+
+
+def _can_resume(folder: Path, note: Path, settings: dict[str, Any]) -> bool:
+    """Whether the checkpoints in `folder` were made with `settings`, which `note` says, and are whole."""
+    try:
+        if not note.exists() or read_json(note) != settings:
+            return False
+        found = [path for path in (folder / "last.ckpt", folder / "best.ckpt") if path.exists()]
+        whole = not found or (len(found) == 2 and all(map(_is_checkpoint, found)))
+    except (UserError, OSError):
+        whole = False
+    if not whole:
+        print(f"the checkpoints in {folder} are damaged: training starts from the first epoch", file=sys.stderr)
+    return whole
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Whether the file is a whole checkpoint of a training."""
+    try:
+        content = load_whole(path)
+    except UNREADABLE:
+        return False
+    return isinstance(content, dict) and {"epoch", "state_dict", "loops", "callbacks", *KEPT} <= set(content)
 
 
 def _write_curve(path: Path, history: list[dict[str, Any]], best_epoch: int) -> None:

@@ -32,13 +32,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nplm2003.errors import UserError
-from nplm2003.files import description_path, read_json, write_json, write_text
+from nplm2003.files import description_path, read_object, write_json, write_text
 from nplm2003.provenance import provenance
 from nplm2003.vocabulary import MERGED_ID, TokenStore
 
 # Learning ends with the pass that raises the criterion by less than this, in nats per token, or with the last pass.
 TOLERANCE = 1e-4
 MAX_PASSES = 30
+DESCRIPTION = {"vocabulary": str, "classes": int, "fingerprint": str}  # what is read of a description
 # A move that gains less than this, in nats over all of train, is rounding.
 LEAST_GAIN = 1e-6
 
@@ -247,15 +248,17 @@ def read_classes(path: Path, store: TokenStore) -> tuple[np.ndarray, dict[str, A
     """
     again = "learn them with `nplm2003 learn-classes`"
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")[1:-1]
-        class_of = np.array([line.split("\t")[2] for line in lines], dtype=np.int64)
-        description: dict[str, Any] = read_json(description_path(path))
-        made_on, fingerprint = description["vocabulary"], description["fingerprint"]
-    except (OSError, ValueError, IndexError, KeyError, TypeError) as error:
-        raise UserError(f"{path} and its .json cannot be read as word classes ({error!r}): {again}") from error
-    if made_on != store.fingerprint:
+        rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n")[1:-1]]
+        class_of = np.array([row[2] for row in rows], dtype=np.int64)
+        description = read_object(description_path(path), DESCRIPTION)
+    except (OSError, ValueError, IndexError) as error:  # ValueError: no UTF-8, or no number
+        raise UserError(f"{path} and its .json cannot be read as word classes ({error}): {again}") from error
+    if description["vocabulary"] != store.fingerprint:
         raise UserError(f"{path} was learnt on other tokens than {store.folder}: {again} on these")
-    if fingerprint != _fingerprint(class_of):
+    words = zip(store.words, store.train_counts.tolist(), strict=True)
+    if [row[:2] + row[3:] for row in rows] != [[str(i), word, str(count)] for i, (word, count) in enumerate(words)]:
+        raise UserError(f"{path} does not hold the words of {store.folder} in their order: {again} again")
+    if description["fingerprint"] != _fingerprint(class_of):
         raise UserError(f"{path} is not the table that its .json describes: {again} again")
     return class_of, description
 

@@ -34,7 +34,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nplm2003.errors import UserError
-from nplm2003.files import description_path, whole, write_json
+from nplm2003.files import description_path, sha256, whole, write_json
 from nplm2003.ngram.lmplz import last_line
 from nplm2003.provenance import provenance
 from nplm2003.vocabulary import IdStream, chunks
@@ -100,7 +100,9 @@ def estimate(
             options += fallback
             status, log = _lmplz(lmplz, options, train, store.size, arpa)
         if status:
-            raise UserError(f"lmplz failed with status {status}: {last_line(log)}; its log is above")
+            said = last_line(log) or "it says nothing"
+            raise UserError(f"lmplz failed with status {status}: {said}; its log is above")
+        _require_whole(arpa, order)
         description = {
             "format": 1,
             "order": order,
@@ -112,6 +114,7 @@ def estimate(
             # lmplz counts orders from 0 in this message.
             "fallback_orders": [int(n) + 1 for n in _SUBSTITUTED.findall(log)],
             "command": ["lmplz", *options],
+            "checksum": sha256(arpa),
             "seconds": round(time.perf_counter() - begin, 3),
             "provenance": provenance({"order": order, "memory": memory}),
         }
@@ -152,6 +155,16 @@ def _lmplz(lmplz: Path, options: Sequence[str], ids: np.ndarray, size: int, arpa
         text = log.read()
     print(text, file=sys.stderr)
     return status, text
+
+
+def _require_whole(arpa: Path, order: int) -> None:
+    """Refuse an ARPA file without its beginning or its end."""
+    with arpa.open("rb") as stream:
+        begins = stream.readline().strip() == b"\\data\\"
+        stream.seek(max(0, arpa.stat().st_size - 16))
+        ends = stream.read().strip().endswith(b"\\end\\")
+    if not begins or not ends:
+        raise UserError(f"lmplz wrote no whole model of order {order}: put another lmplz in its place (`build-lmplz`)")
 
 
 def _id_words(size: int) -> list[str]:
