@@ -28,7 +28,7 @@ def rule_bodies() -> dict[str, str]:
 
 def stated(body: str) -> dict[str, int] | None:
     """Memory (MB, at the first attempt) and run time (minutes) of a rule; None where it states none."""
-    found = re.search(r"resources:\n +mem_mb=doubling\((\d+)\),\n +runtime=(\d+),", body)
+    found = re.search(r"resources:\n +mem_mb=doubling\((\d+)(?: \* PROCESSES)?\),\n +runtime=(\d+),", body)
     return {"mem_mb": int(found[1]), "runtime": int(found[2])} if found else None
 
 
