@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,11 @@ def whole(path: Path | str) -> Iterator[Path]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
+    _remove_left(target)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix)
-    os.close(handle)
     temporary = Path(name)
     try:
+        _lock(handle)
         yield temporary
         # mkstemp makes private files; outputs get the permissions any other new file would have.
         mask = os.umask(0)
@@ -37,7 +40,28 @@ def whole(path: Path | str) -> Iterator[Path]:
         temporary.chmod(0o666 & ~mask)
         os.replace(temporary, target)
     finally:
+        os.close(handle)
         temporary.unlink(missing_ok=True)
+
+
+def _remove_left(target: Path) -> None:
+    """Remove what processes that were killed have left of `target`: temporary files that no process holds."""
+    name = re.compile(rf"\.{re.escape(target.stem)}\.[a-z0-9_]{{8}}{re.escape(target.suffix)}")
+    for path in target.parent.iterdir():
+        if name.fullmatch(path.name):
+            with suppress(OSError), path.open("rb") as stream:
+                if _lock(stream.fileno()):
+                    path.unlink()
+
+
+def _lock(handle: int) -> bool:
+    """Lock an open file, whether or not that can be done; the system ends the lock with the process, however that
+    ends."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # another process has it, or a file system without locks
+        return False
+    return True
 
 
 def write_text(path: Path | str, text: str) -> None:

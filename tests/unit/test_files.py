@@ -58,6 +58,18 @@ def test_a_failure_leaves_nothing_new(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_kill_left_is_removed_by_the_next_write(tmp_path: Path) -> None:
+    left, other = tmp_path / ".table.ab3_x9z0.csv", tmp_path / ".table.of somebody.csv"
+    for path in (left, other):
+        path.write_text("half")
+    with whole(tmp_path / "table.csv") as mine:
+        assert not left.exists()
+        write_text(tmp_path / "table.csv", "by another process")  # which leaves the one at work alone
+        mine.write_text("mine")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "table.csv"]
+    assert (tmp_path / "table.csv").read_text() == "mine"
+
+
 def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
     mask = os.umask(0o027)
     try:
