@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nplm2003.errors import UserError
@@ -201,6 +201,7 @@ def test_sha256_of_a_known_text(tmp_path: Path) -> None:
     assert sha256(tmp_path / "x") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
+@settings(deadline=None)  # files are written: that waits for the machine
 @given(lengths=st.lists(st.integers(0, 7), max_size=5))
 def test_an_array_in_parts_is_the_array_as_a_whole(
     lengths: list[int], tmp_path_factory: pytest.TempPathFactory
