@@ -158,7 +158,8 @@ def killed(clones: tuple[Clone, Clone], request: pytest.FixtureRequest) -> tuple
         # Kinds whose rules ended before they could be killed are run once more, one rule at a time.
         if kinds is None or len(work) > 1:
             work = [str(KINDS[next(iter(+left))]), "--force"]
-    clone.tiny("all", "--nolock")
+    # `all` does not ask for files between rules where what was made of them is there: those are named.
+    clone.tiny("all", *KINDS.values(), "--nolock")
     return clone, done, said
 
 
