@@ -39,6 +39,10 @@ def whole(path: Path | str) -> Iterator[Path]:
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
         os.replace(temporary, target)
+    except OSError as error:
+        if error.filename is None:  # a full disk, which does not say of which file
+            error.filename = str(target)
+        raise
     finally:
         os.close(handle)
         temporary.unlink(missing_ok=True)

@@ -173,9 +173,9 @@ def test_a_kill_in_every_kind_of_rule_loses_nothing(
         record(
             f"kill -9 in {kind}",
             f"Snakemake and all its processes killed at a random moment (seed {SEED}) while {kind} ran, {done[kind]} "
-            "times; then the same command again",
+            "time(s); then the same command again",
             "the rerun ends with status 0",
-            f"nothing: all {len(expected)} results have the bytes of an undisturbed run, seconds apart",
+            f"nothing: all {len(expected)} results have the bytes of an undisturbed run, but for seconds",
         )
 
 

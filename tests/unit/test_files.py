@@ -51,6 +51,11 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, error: type[BaseExcepti
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"No space left on device: '.*table\.csv'"), whole(tmp_path / "table.csv"):
+        raise OSError(28, "No space left on device")
+
+
 def test_a_failure_leaves_nothing_new(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), whole(tmp_path / "table.csv") as temporary:
         temporary.write_text("half")

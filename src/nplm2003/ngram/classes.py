@@ -186,6 +186,8 @@ def learn(
         raise UserError(
             f"{number:,} classes are not possible: train has {len(order):,} different words, so choose 2 to "
             f"{len(order):,}"
+            if len(order) > 1
+            else f"{number:,} classes are not possible: train has one word alone"
         )
     class_of = np.full(size, number - 1)
     class_of[order[: number - 1]] = np.arange(number - 1)
