@@ -40,7 +40,7 @@ def whole(path: Path | str) -> Iterator[Path]:
         temporary.chmod(0o666 & ~mask)
         os.replace(temporary, target)
     except OSError as error:
-        if error.filename is None:  # a full disk, which does not say of which file
+        if error.errno is not None and error.filename is None:  # a full disk does not say which file was too much
             error.filename = str(target)
         raise
     finally:
