@@ -128,6 +128,7 @@ def test_a_study_is_tens_of_jobs(submitted: tuple[Clone, str]) -> None:
     assert len(benchmarks) > 150, "each is a command that a job of the cluster ran"
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_for_its_memory_is_tried_again_with_more(tmp_path: Path, text: str) -> None:
     params = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True).stdout
     if "OverMemoryKill" not in params:
@@ -135,7 +136,7 @@ def test_a_job_that_is_killed_for_its_memory_is_tried_again_with_more(tmp_path: 
     clone = make_clone(tmp_path / "a clone", text)
     target = "results/tiny/rank30/MLP9-paper/seed1/weights.pt"
     # PyTorch alone takes more than the first attempt has.
-    with clone.changed("workflow/rules/neural.smk", "doubling(3000)", "doubling(400)"):
+    with clone.changed("workflow/rules/neural.smk", "doubling(3000 * PROCESSES)", "doubling(400)"):
         output = clone.tiny(target, *SLURM)
     assert (clone.folder / target).is_file()
     squeue = ["squeue", "--noheader", "--states=all", "--sort=i", "--format=%T %m", "--jobs", ",".join(jobs_of(output))]
