@@ -36,9 +36,8 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-import yaml
+from common import ROOT, presets, write_csv
 
-ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))  # also runs in a clone that is not installed
 
 from nplm2003.neural.model import NeuralLanguageModel  # noqa: E402
@@ -82,12 +81,6 @@ def write_text(path: Path, tokens: int, size: int, seed: int = 0) -> None:
                 previous = (rank + (previous % SHIFTS) * (size // SHIFTS)) % size
                 words.append(f"w{previous}")
             stream.writelines(" ".join(words[i : i + 20]) + "\n" for i in range(0, len(words), 20))
-
-
-def presets() -> dict[str, dict[str, Any]]:
-    """The presets of the study."""
-    content: dict[str, Any] = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
-    return content["presets"]
 
 
 def build_options(text: Path, train: int, valid: int, output: Path) -> list[Any]:
@@ -306,14 +299,7 @@ def main() -> None:
     else:
         sizes = options.sizes or [1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000]
         records = measure_vocabulary(sizes, options.rounds)
-    options.output.mkdir(parents=True, exist_ok=True)
-    with (options.output / f"growth-{options.part}.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in record.items()}
-            for record in records
-        )
+    write_csv(options.output / f"growth-{options.part}.csv", COLUMNS, records)
     if options.part == "ap":
         return
     label = "CPU seconds" if options.part == "tokens" else "seconds"

@@ -11,7 +11,6 @@ the peak memory and the tokens a second of each command.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import multiprocessing
 import tempfile
@@ -23,7 +22,8 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from growth import HELD_OUT, ONCE, ROOT, SHAPE, build_options, network_options, presets, run, write_text
+from common import ROOT, presets, write_csv
+from growth import HELD_OUT, ONCE, SHAPE, build_options, network_options, run, write_text
 
 from nplm2003.neural.model import NeuralLanguageModel
 from nplm2003.neural.objectives import make_objective
@@ -152,14 +152,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results", help="folder of CSV and plot")
     options = parser.parse_args()
     records = measure_steps() if options.part == "steps" else measure_scoring(options.tokens, options.lmplz)
-    options.output.mkdir(parents=True, exist_ok=True)
-    with (options.output / f"memory-{options.part}.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in record.items()}
-            for record in records
-        )
+    write_csv(options.output / f"memory-{options.part}.csv", COLUMNS, records)
     if options.part == "steps":
         plot(records, options.output / "memory-steps.png")
 

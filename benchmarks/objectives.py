@@ -13,14 +13,12 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import yaml
+from common import ROOT, presets
 
-ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))  # also runs in a clone that is not installed
 
 from nplm2003.neural.model import NeuralLanguageModel  # noqa: E402
@@ -152,8 +150,7 @@ def main() -> None:
 
     settle(1)
     torch.manual_seed(1)
-    modern = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]["modern"]
-    modern["rate"] = 1e-3  # the same few batches again and again
+    modern = presets()["modern"] | {"rate": 1e-3}  # the same few batches again and again
     size = modern["batch"]
     print(f"|V| {VOCABULARY:,}, examples per second of one thread\n\nTraining, {size} examples per update:\n")
     ways = [f"{way} (of the {kind} products)" for way, kind in zip(WAYS, PRECISIONS, strict=False)] + list(WAYS)[2:]

@@ -17,7 +17,6 @@ Tables in Markdown; all numbers in results/parallel.csv and results/parallel-mod
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import os
 import sys
@@ -30,9 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import torch.distributed as dist
-import yaml
+from common import ROOT, presets, write_csv
 
-ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))  # also runs in a clone that is not installed
 
 from objectives import EXACT, NETWORKS, VOCABULARY, draw  # noqa: E402
@@ -97,9 +95,8 @@ class Waited(NamedTuple):
 
 def make(network: str, objective: str) -> Trainer:
     """A trainer of that network with that objective."""
-    modern = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))["presets"]["modern"]
     # The same few batches again and again: at a low rate.
-    preset = Preset(**modern | {"rate": 1e-3, "batch": BATCH} | OBJECTIVES[objective])
+    preset = Preset(**presets()["modern"] | {"rate": 1e-3, "batch": BATCH} | OBJECTIVES[objective])
     torch.manual_seed(1)
     model = NeuralLanguageModel(VOCABULARY, **NETWORKS[network])
     counts = 1_000_000 / np.arange(1, VOCABULARY + 1)
@@ -198,16 +195,6 @@ def predict(
     return one.cpu - shared + shared / machines + seconds, seconds
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Rows as CSV."""
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()} for row in rows
-        )
-
-
 Best = dict[tuple[str, str, str], Measured]
 
 
@@ -295,9 +282,11 @@ def main() -> None:
     latency, bandwidth = small / 2, 4 * sizes[1] / (large - small)
 
     print(f"|V| {VOCABULARY:,}, {BATCH} examples per update, two processes of one thread:\n")
-    write(options.output / "parallel.csv", tabulate(best))
+    rows = tabulate(best)
+    write_csv(options.output / "parallel.csv", list(rows[0]), rows)
     print("\nSpeed-up by the model, and the share of communication:\n")
-    write(options.output / "parallel-model.csv", extrapolate(best, {"this machine": (latency, bandwidth)} | ASSUMED))
+    rows = extrapolate(best, {"this machine": (latency, bandwidth)} | ASSUMED)
+    write_csv(options.output / "parallel-model.csv", list(rows[0]), rows)
     print(
         f"\nTwo processes here: {1e6 * latency:.0f} microseconds, {bandwidth / 1e9:.2f} GB/s. torch "
         f"{torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores"

@@ -23,7 +23,7 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import torch
-from growth import presets
+from common import presets
 from objectives import EXACT, NETWORKS, VOCABULARY, draw, ours, plain, rates
 
 from nplm2003.neural.model import NeuralLanguageModel
