@@ -195,11 +195,11 @@ def measure_vocabulary(sizes: Sequence[int], rounds: int) -> list[Record]:
         counts = 1e7 / np.arange(1, size + 1)
         classes = np.minimum((np.cumsum(np.sqrt(counts)) / np.sqrt(counts).sum() * size**0.5).astype(int), size - 1)
         classes = np.unique(classes, return_inverse=True)[1]
-        exact = {"objective": "softmax", "noise_words": 0, "noise_power": 0.0}
+        exact = {"objective": "softmax", "noise_words": 0, "noise_power": 0.0, "self_normalisation": 0.0}
         ways: dict[str, tuple[str, dict[str, Any]]] = {
             "exact softmax": ("words", exact),
             "sampled softmax": ("words", {}),
-            "NCE": ("words", {"objective": "noise-contrastive"}),
+            "NCE": ("words", {"objective": "noise-contrastive", "self_normalisation": 0.0}),
             "word classes": ("classes", exact),
             "tree": ("tree", exact),
         }

@@ -36,13 +36,13 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "MLP9": {"order": 5, "hidden": 100, "features": 30, "direct": False},
     "AP": {"order": 6, "hidden": 60, "features": 100, "direct": True},
 }
-EXACT = {"objective": "softmax", "noise_words": 0, "noise_power": 0.0}
+EXACT = {"objective": "softmax", "noise_words": 0, "noise_power": 0.0, "self_normalisation": 0.0}
 WAYS: dict[str, dict[str, Any]] = {
     "exact, float32": EXACT | {"matmul": "highest"},
     "exact, bfloat16": EXACT | {"matmul": "medium"},
     "sampled softmax": {},
-    "NCE": {"objective": "noise-contrastive"},
-    "NCE, 100 words": {"objective": "noise-contrastive", "noise_words": 100},
+    "NCE": {"objective": "noise-contrastive", "self_normalisation": 0.0},
+    "NCE, 100 words": {"objective": "noise-contrastive", "self_normalisation": 0.0, "noise_words": 100},
 }
 PRECISIONS = {"float32": "highest", "bfloat16": "medium"}
 

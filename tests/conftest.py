@@ -84,6 +84,7 @@ def make_preset() -> Callable[..., Preset]:
             "objective": "softmax",
             "noise_words": 0,
             "noise_power": 0.0,
+            "self_normalisation": 0.0,
             "batch": 32,
             "reduction": "sum",
             "rate": 1e-3,

@@ -328,6 +328,14 @@ DEPARTURES = (
         "1 over V.",
         lambda study, row: row.get("outputs") not in (None, "words"),
     ),
+    Departure(
+        31,
+        "different",
+        "Self-normalisation",
+        "A penalty on (log Z)^2, for Z the sum of e^y over V, is added to the cost of every example (Devlin and others "
+        "2014); the paper's cost has no such term. Scores are normalised exactly.",
+        _preset(lambda preset: preset["self_normalisation"] > 0),
+    ),
 )
 
 

@@ -51,6 +51,26 @@ def assert_close(ours: tuple, expected: tuple, tolerance: float) -> None:
         np.testing.assert_allclose(mine, gradient, rtol=tolerance, atol=tolerance * largest, err_msg=name)
 
 
+def pulled(y: Tensor, targets: Tensor, log_Z: Tensor, alpha: float) -> Tensor:
+    """The negative log-likelihood under y - log Z, with the penalty of self-normalisation."""
+    return (log_Z - y[torch.arange(len(y)), targets] + alpha * log_Z**2).sum()
+
+
+@pytest.mark.parametrize("blocks", [1, 4])
+@pytest.mark.parametrize("alpha", [0.1, 2.0])
+def test_softmax_may_pull_Z_towards_1(alpha: float, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, contexts, targets = example(4, True, torch.float64)
+    if blocks > 1:
+        monkeypatch.setattr(objectives, "BLOCK_BYTES", 32 * 13 * model.O.element_size())
+    z = model.before_output(contexts)
+    nats, *gradients = cost_and_gradients(partial(softmax, self_normalisation=alpha), model, z, targets)
+    without = cost_and_gradients(softmax, model, z, targets)
+    assert nats == pytest.approx(without[0], rel=1e-12)  # the likelihood alone
+    expected = by_autograd(model, z, lambda y: pulled(y, targets, y.logsumexp(dim=1), alpha))
+    assert_close((nats, *gradients), (nats, *expected[1:]), 1e-11)
+    assert not torch.allclose(gradients[1], without[2], rtol=1e-2)
+
+
 @pytest.mark.parametrize("blocks", [1, 4])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 @pytest.mark.parametrize(("hidden", "direct"), SHAPES)
@@ -144,21 +164,25 @@ def test_sampled_cost_by_hand() -> None:
     np.testing.assert_allclose(dz[0, 0], gradient @ before[:, 0].numpy(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.1])
 @pytest.mark.parametrize(("hidden", "direct"), SHAPES)
-def test_sampled_gradients_are_those_of_its_formula(hidden: int, direct: bool) -> None:
+def test_sampled_gradients_are_those_of_its_formula(hidden: int, direct: bool, alpha: float) -> None:
     model, contexts, targets = example(hidden, direct, torch.float64)
     targets[0] = targets[1] = 17
     noise = Given(list(range(50)), 20, 0.75, [0, 3, 5, 17, 49])
     noise.log_present = noise.log_present.double()
     z = model.before_output(contexts)
-    ours = cost_and_gradients(partial(sampled_softmax, noise=noise), model, z, targets)
+    objective = partial(sampled_softmax, noise=noise, self_normalisation=alpha)
+    ours = cost_and_gradients(objective, model, z, targets)
 
-    def cost(y: Tensor) -> Tensor:
+    def cost(y: Tensor, alpha: float) -> Tensor:
         y_target = y[torch.arange(32), targets]
         weighted = (y[:, noise.ids] - noise.log_present[noise.ids]).exp() * (targets.unsqueeze(1) != noise.ids)
-        return ((y_target.exp() + weighted.sum(dim=1)).log() - y_target).sum()
+        return pulled(y, targets, (y_target.exp() + weighted.sum(dim=1)).log(), alpha)
 
-    assert_close(ours, by_autograd(model, z, cost), 1e-11)
+    nats, _, _ = by_autograd(model, z, lambda y: cost(y, 0.0))
+    _, *gradients = by_autograd(model, z, lambda y: cost(y, alpha))
+    assert_close(ours, (nats, *gradients), 1e-11)
     untouched = sorted(set(range(50)) - {*noise.ids.tolist(), *targets.tolist()})
     assert untouched and not ours[2][untouched].any()
 
@@ -252,5 +276,7 @@ def test_objectives_by_name(make_preset: Callable[..., Preset]) -> None:
     made = make_objective(make_preset(objective="sampled-softmax", noise_words=5, noise_power=0.5), np.array([1, 2]))
     assert made.func is sampled_softmax  # type: ignore[attr-defined]
     assert made.keywords["noise"].words == 5  # type: ignore[attr-defined]
+    made = make_objective(make_preset(self_normalisation=0.1), np.array([1, 2]))
+    assert (made.func, made.keywords) == (softmax, {"self_normalisation": 0.1})  # type: ignore[attr-defined]
     made = make_objective(make_preset(objective="noise-contrastive", noise_words=5), np.array([1, 2]))
     assert made.func is noise_contrastive  # type: ignore[attr-defined]

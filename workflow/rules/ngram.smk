@@ -101,6 +101,8 @@ rule learn_classes:
         f"{BENCHMARKS}/learn_classes/{{policy}},{{classes}}.tsv"
     wildcard_constraints:
         classes=any_of(CLASSES or ["-"]),
+    group:
+        "classes"
     conda:
         "../../environment.yml"
     resources:

@@ -5,6 +5,10 @@ the gradient, and returns the total cost of the batch in nats and its gradient b
 the rest of the network is updated. The cost need not be the exact negative log-likelihood: a sampled one computes y for
 the targets and some noise words alone, and touches only their rows of O. Scoring is always exact. Output layers other
 than a softmax over all words bring an exact objective of their own (`nplm2003.neural.outputs`).
+
+`self_normalisation`: a softmax, exact or sampled, may add alpha (log Z)^2 to the cost of every example (Devlin and
+others 2014), which pulls the sum Z of e^y towards 1. Its gradient by y is 2 alpha log Z times the probabilities, so
+that these count 1 + 2 alpha log Z times; the cost that is returned is without it.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -43,7 +47,9 @@ def _exponentials(y: Callable[[], Tensor], dim: int, y_target: Tensor) -> tuple[
 
 
 @torch.no_grad()
-def softmax(O: Tensor, z: Tensor, targets: Tensor, rate: float) -> tuple[float, Tensor]:
+def softmax(
+    O: Tensor, z: Tensor, targets: Tensor, rate: float, *, self_normalisation: float = 0.0
+) -> tuple[float, Tensor]:
     """The paper's objective: total exact negative log-likelihood of `targets` (B,), over the whole of V.
 
     With E = e^y, one column per example, and Z the sums of its columns, the gradient of the cost by y is
@@ -57,8 +63,9 @@ def softmax(O: Tensor, z: Tensor, targets: Tensor, rate: float) -> tuple[float, 
     if len(blocks) == 1:
         E, Z, _, shift = _exponentials(lambda: O @ z.T, 0, y_target)  # (|V|, B), (B,)
         nats = Z.log() + (shift - y_target)  # their difference is exact where they are large
-        dz = (E.T @ O).div_(Z.unsqueeze(1)).sub_(O_target)
-        O.addmm_(E, z * (rate / Z).unsqueeze(1), alpha=-1)
+        share = (1 + 2 * self_normalisation * (nats + y_target)) / Z
+        dz = (E.T @ O).mul_(share.unsqueeze(1)).sub_(O_target)
+        O.addmm_(E, z * (rate * share).unsqueeze(1), alpha=-1)
     else:
         kept = z.new_empty(len(blocks[0]), len(z))  # all blocks use the same memory
 
@@ -69,9 +76,12 @@ def softmax(O: Tensor, z: Tensor, targets: Tensor, rate: float) -> tuple[float, 
         for rows in blocks:
             _, Z, _, shift = _exponentials(partial(y, rows), 0, y_target)
             nats = torch.logaddexp(nats, Z.log() + (shift - y_target))
+        log_Z = nats + y_target
         dz = -O_target
         for rows in blocks:
-            share = y(rows).sub_(nats + y_target).exp_()
+            share = y(rows).sub_(log_Z).exp_()
+            if self_normalisation:
+                share.mul_(1 + 2 * self_normalisation * log_Z)
             dz.addmm_(share.T, rows)
             rows.addmm_(share, z, alpha=-rate)
     O.index_add_(0, targets, z, alpha=rate)
@@ -121,7 +131,9 @@ def _take(O: Tensor, targets: Tensor, ids: Tensor) -> _Rows:
 
 
 @torch.no_grad()
-def sampled_softmax(O: Tensor, z: Tensor, targets: Tensor, rate: float, *, noise: Noise) -> tuple[float, Tensor]:
+def sampled_softmax(
+    O: Tensor, z: Tensor, targets: Tensor, rate: float, *, noise: Noise, self_normalisation: float = 0.0
+) -> tuple[float, Tensor]:
     """An estimate of the paper's objective from the targets and the noise words of one draw.
 
     The cost is that of softmax with Z' = e^y[target] + sum over noise w of e^y[w] / P(w is drawn) in place of Z, the
@@ -140,9 +152,10 @@ def sampled_softmax(O: Tensor, z: Tensor, targets: Tensor, rate: float, *, noise
 
     E_noise, Z_noise, E_target, shift = _exponentials(y_noise, 1, y_target)
     Z = Z_noise + E_target
-    by_noise = E_noise.div_(Z.unsqueeze(1))
-    dz = rows.move(O, z, E_target / Z - 1, by_noise, rate)
-    return float((Z.log() + (shift - y_target)).sum()), dz
+    nats = Z.log() + (shift - y_target)
+    share = (1 + 2 * self_normalisation * (nats + y_target)) / Z
+    dz = rows.move(O, z, E_target * share - 1, E_noise.mul_(share.unsqueeze(1)), rate)
+    return float(nats.sum()), dz
 
 
 @torch.no_grad()
@@ -161,14 +174,15 @@ def noise_contrastive(O: Tensor, z: Tensor, targets: Tensor, rate: float, *, noi
     return -float(y_target.sum()), rows.move(O, z, by_target, by_noise, rate)
 
 
-SAMPLED = {"sampled-softmax": sampled_softmax, "noise-contrastive": noise_contrastive}
-
-
 def make_objective(preset: Preset, counts: np.ndarray, exact: Objective = softmax) -> Objective:
     """The objective that `preset` names, for a vocabulary whose words have `counts` (|V|,) in train.
 
     `exact`: the exact one of the output layer, where it is none over all words at once.
     """
+    pull: dict[str, Any] = {"self_normalisation": preset.self_normalisation} if preset.self_normalisation else {}
     if preset.objective == "softmax":
-        return exact
-    return partial(SAMPLED[preset.objective], noise=Noise(counts, preset.noise_words, preset.noise_power))
+        return partial(exact, **pull) if pull else exact
+    noise = Noise(counts, preset.noise_words, preset.noise_power)
+    if preset.objective == "sampled-softmax":
+        return partial(sampled_softmax, noise=noise, **pull)
+    return partial(noise_contrastive, noise=noise)

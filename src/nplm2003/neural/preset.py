@@ -16,7 +16,7 @@ CHOICES = {
     "matmul": ("highest", "medium"),
 }
 COUNTS = ("batch", "epochs_direct", "epochs_without_direct", "patience", "valid_every")  # whole numbers from 1
-AMOUNTS = ("noise_power", "rate", "rate_decay", "weight_decay", "dropout")  # numbers from 0
+AMOUNTS = ("noise_power", "self_normalisation", "rate", "rate_decay", "weight_decay", "dropout")  # numbers from 0
 LARGEST = 10_000_000  # of any whole number
 STEEPEST = 2.0  # power of the counts: that of a count of a billion is still a number
 
@@ -28,6 +28,7 @@ class Preset:
     - `objective`: the cost. "softmax" is exact; "sampled-softmax" estimates it from the distinct ones of `noise_words`
       words, drawn anew for every batch in proportion to (count in train + 1)^`noise_power`; "noise-contrastive" learns
       to tell them from the next word (`nplm2003.neural.objectives`).
+    - `self_normalisation`: alpha of a penalty alpha (log Z)^2 on the sum Z of e^y, for the two softmax objectives.
     - `batch`: examples per update (the paper's K); `reduction`: their gradients are summed ("sum": K of the paper's
       updates at once) or averaged ("mean").
     - `rate`, `schedule`: the learning rate and how it falls. "hyperbolic" is the paper's eps_0 / (1 + rate_decay t),
@@ -48,6 +49,7 @@ class Preset:
     objective: str
     noise_words: int
     noise_power: float
+    self_normalisation: float
     batch: int
     reduction: str
     rate: float
@@ -79,6 +81,10 @@ class Preset:
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0 <= value < math.inf:
                 raise UserError(f"{name} is {value!r}; it is a number of at least 0")
+        if self.self_normalisation and self.objective == "noise-contrastive":
+            raise UserError(
+                f"self_normalisation is {self.self_normalisation!r}; noise-contrastive estimation does it by itself: 0"
+            )
         if self.noise_power > STEEPEST:
             raise UserError(f"noise_power is {self.noise_power!r}; it is a number from 0 to {STEEPEST:g}")
         if self.dropout >= 1:

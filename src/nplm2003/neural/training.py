@@ -279,6 +279,8 @@ def train(
     output_layer = make_output(outputs, store.size, class_of, store.train_counts)
     if preset.sampled and outputs != "words":
         raise UserError(f"the output layer {outputs!r} is trained by its exact objective: choose a preset with softmax")
+    if preset.self_normalisation and (scheme == "vocabulary" or outputs != "words"):
+        raise UserError("self_normalisation is for one softmax over all words, not split by vocabulary: set it to 0")
     if scheme == "vocabulary" and (preset.sampled or outputs != "words"):
         raise UserError("the vocabulary is split for exact softmax over all words alone: choose another scheme")
     _require_memory(count_parameters(store.size, order, hidden, features, direct))
