@@ -130,7 +130,9 @@ def test_a_preset_of_null_is_left_out_with_all_that_uses_it(config: Config) -> N
 
 
 def test_a_misspelt_preset_of_null_is_refused(config: Config) -> None:
-    with pytest.raises(UserError, match="presets.papr is null, and no network uses it; they use exact, fixed-features, "):
+    with pytest.raises(
+        UserError, match="presets.papr is null, and no network uses it; they use exact, fixed-features, "
+    ):
         resolve(overlay(config, {"presets": {"papr": None}}), ROOT)
 
 
