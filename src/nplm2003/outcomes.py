@@ -30,6 +30,7 @@ from nplm2003.vocabulary import STATISTICS
 
 WORD_NGRAMS = ("interpolated", "kneser-ney")
 NGRAM_KINDS = (*WORD_NGRAMS, "class-based")
+SWEPT = ("order", "hidden", "features", "train", "policy")  # what a sweep may be over
 # What is read of each file: one without it is damaged, or another's.
 SINGLE = {
     "model": str,
@@ -38,7 +39,7 @@ SINGLE = {
     "order": int,
     **dict.fromkeys(("classes", "hidden", "features"), (int, None)),
     "direct": (bool, None),
-    **dict.fromkeys(("word_features", "outputs", "preset"), (str, None)),
+    **dict.fromkeys(("architecture", "options", "word_features", "outputs", "preset"), (str, None)),
     "seeds": [int],
 }
 MIXTURE = {**SINGLE, "kind": "mixture", "components": [str], "weights": str}
@@ -54,8 +55,9 @@ STUDY = {
     "policy_models": [str],
     "published": (str, None),
     "rows": [(SINGLE, MIXTURE)],
+    "extended_rows": [(SINGLE, MIXTURE)],
     "sweep_rows": [SINGLE],
-    "sweeps": [{"sweep": str, "policy": str, "train": (str, None), "model": str}],
+    "sweeps": [{"sweep": SWEPT, "policy": str, "train": (str, None), "model": str}],
     "presets": {
         str: {
             **dict.fromkeys(CHOICES, str),
@@ -234,7 +236,8 @@ class Outcomes:
             raise UserError(f"{study_file} does not exist: name the study.json that the workflow writes")
         self.study: dict[str, Any] = read_object(study_file, STUDY)
         known = [policy["policy"] for policy in self.study["policies"]]
-        presets = {row["preset"] for row in self.study["rows"] if row["kind"] == "network"}
+        in_tables = [*self.study["rows"], *self.study["extended_rows"]]
+        presets = {row["preset"] for row in in_tables if row["kind"] == "network"}
         if self.study["policy"] not in known or not presets <= set(self.study["presets"]):
             raise UserError(
                 f"{study_file} is damaged, it names a policy or preset that it does not have: make it again"
@@ -331,6 +334,10 @@ class Outcomes:
     def rows(self, *kinds: str) -> list[Row]:
         """All rows, in the order of the study; only those of the given kinds where any are named."""
         return [self.row(settings) for settings in self.study["rows"] if not kinds or settings["kind"] in kinds]
+
+    def extended_rows(self) -> list[Row]:
+        """The rows of the extended table, in the order of the study."""
+        return [self.row(settings) for settings in self.study["extended_rows"]]
 
     def runs(self, *kinds: str) -> list[Run]:
         """The runs of these rows, seed after seed."""

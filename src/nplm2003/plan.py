@@ -14,6 +14,7 @@ DOWNLOADS = "data/downloads"
 CORPUS_FILES = ("file", "train_file", "valid_file", "test_file")
 CORPUS_OPTIONS = (*CORPUS_FILES, "tokenizer", "folder", "first_month", "last_month")
 POLICY_OPTIONS = ("count_on", "cut", "size", "lowercase", "marks", "split_clitics", "numbers", "proper_nouns")
+USUAL = {"architecture": "mlp", "options": None, "word_features": "learnt", "outputs": "words"}
 SHAPE_OPTIONS = ("order", "hidden", "features", "direct", "preset")
 
 
@@ -64,6 +65,6 @@ def corpus_options(study: Mapping[str, Any], policy: str) -> str:
 
 def network_options(row: Mapping[str, Any], parallel: Mapping[str, Any] | None) -> str:
     """What `train` is told of a network, from its row, and of several processes; nothing where it has what is usual."""
-    special = {key: row[key] for key, usual in (("word_features", "learnt"), ("outputs", "words")) if row[key] != usual}
+    special = {key: row[key] for key, usual in USUAL.items() if row[key] != usual}
     several = {} if parallel is None else {"processes": parallel["processes"], "parallel": parallel["scheme"]}
     return options(**{key: row[key] for key in SHAPE_OPTIONS}, **special, **several)

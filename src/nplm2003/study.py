@@ -17,12 +17,26 @@ import yaml
 
 from nplm2003.corpora.news import check_months
 from nplm2003.errors import UserError
+from nplm2003.neural.architectures import ARCHITECTURES, PAPER, parse_options
 from nplm2003.neural.preset import Preset
 from nplm2003.vocabulary import Split
 
 TABLES = ("policies", "networks", "ngrams", "mixtures", "sweeps")
 # Names of tables beside the main one, which `table` names.
-OTHER_TABLES = ("runs", "compare", "claims", "policies", "targets", "departures", "neighbours", "sweeps", "timings")
+EXTENDED = "extended"  # the table of rows beyond the paper's
+NETWORK_KEYS = ("architecture", "options")
+OTHER_TABLES = (
+    "extended",
+    "runs",
+    "compare",
+    "claims",
+    "policies",
+    "targets",
+    "departures",
+    "neighbours",
+    "sweeps",
+    "timings",
+)
 # Keys of the corpus that only some sources have.
 SOURCES_OF_KEY = {
     **dict.fromkeys(("train_file", "valid_file", "test_file", "file", "tokenizer"), ("text",)),
@@ -80,6 +94,8 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
     }
 
     _leave_out(configuration["presets"], tables)
+    if not configuration["extended"]:
+        _leave_extended_out(tables)
     policies = tables["policies"]
     _refuse_duplicates("policy", policies, configuration["policies"])
     _refuse_taken("policy", policies, configuration["policies"])
@@ -90,8 +106,8 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
             f"it has {', '.join(names)}"
         )
     published = _published(configuration, tables, root)
-    rows, sweep_rows = _rows(configuration, tables)
-    sweeps = _sweeps(configuration, tables["sweeps"], names, [*rows, *sweep_rows])
+    rows, extended_rows, sweep_rows = _rows(configuration, tables)
+    sweeps = _sweeps(configuration, tables["sweeps"], names, [*rows, *extended_rows, *sweep_rows])
     return {
         "name": configuration["name"],
         "title": configuration["title"],
@@ -101,6 +117,7 @@ def resolve(configuration: Mapping[str, Any], root: Path) -> dict[str, Any]:
         "table": configuration["table"],
         "published": published,
         "rows": rows,
+        "extended_rows": extended_rows,
         "sweep_rows": sweep_rows,
         "sweeps": sweeps,
         "cuts": {row["policy"]: row["train"] for row in sweeps if row["train"]},
@@ -124,6 +141,18 @@ def _leave_out(presets: Mapping[str, Any], tables: dict[str, list[dict[str, Any]
     tables["networks"] = [row for row in tables["networks"] if row["model"] not in gone]
     tables["mixtures"] = [row for row in tables["mixtures"] if not gone & set(row["components"].split(","))]
     tables["sweeps"] = [row for row in tables["sweeps"] if row["model"] not in gone]
+
+
+def _leave_extended_out(tables: dict[str, list[dict[str, Any]]]) -> None:
+    """Take the rows of the extended table out, with the sweep points of them."""
+    gone = {
+        row["model"]
+        for table in ("networks", "ngrams", "mixtures")
+        for row in tables[table]
+        if row["table"] == EXTENDED
+    }
+    for table in ("networks", "ngrams", "mixtures", "sweeps"):
+        tables[table] = [row for row in tables[table] if row["model"] not in gone]
 
 
 def _published(configuration: Mapping[str, Any], tables: Mapping[str, list[dict[str, Any]]], root: Path) -> str | None:
@@ -156,8 +185,8 @@ def table_file(study: Mapping[str, Any], table: str) -> str:
 
 
 def find_row(study: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """The row of `model`, in the main table or not; raises UserError, with the names there are, where there is none."""
-    rows = [*study["rows"], *study["sweep_rows"]]
+    """The row of `model`, in any table or none; raises UserError, with the names there are, where there is none."""
+    rows = [*study["rows"], *study["extended_rows"], *study["sweep_rows"]]
     for row in rows:
         if row["model"] == model:
             return dict(row)
@@ -167,20 +196,23 @@ def find_row(study: Mapping[str, Any], model: str) -> dict[str, Any]:
 
 def _rows(
     configuration: Mapping[str, Any], tables: Mapping[str, list[dict[str, Any]]]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The models of the main table, and those that only sweeps use.
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """The models of the main table, those of the extended table, and those that only sweeps use.
 
-    Both stand in the order of the paper's tables: networks and their mixtures first, then n-grams,
+    They stand in the order of the paper's tables: networks and their mixtures first, then n-grams,
     then mixtures of n-grams alone.
     """
     presets, seeds = configuration["presets"], list(configuration["seeds"])
     (policy,) = (row for row in tables["policies"] if row["policy"] == configuration["policy"])
-    empty = dict.fromkeys(("order", "classes", "hidden", "features", "direct", "word_features", "outputs", "preset"))
+    empty = dict.fromkeys(
+        (*("order", "classes", "hidden", "features", "direct"), *NETWORK_KEYS, *("word_features", "outputs", "preset"))
+    )
     networks, ngrams = [], []
     for row in tables["networks"]:
         where = f"{configuration['networks']}, row {row['model']}"
         if row["preset"] not in presets:
             raise UserError(f"{where}: no preset {row['preset']!r}; the configuration has {', '.join(sorted(presets))}")
+        _check_architecture(row, where, presets[row["preset"]], configuration["parallel"])
         if row["hidden"] == 0 and not row["direct"]:
             raise UserError(f"{where}: with hidden 0 and direct no, the output ignores the context; change one of them")
         if row["outputs"] != "words" and presets[row["preset"]]["objective"] != "softmax":
@@ -206,17 +238,20 @@ def _rows(
             raise UserError(f"{where}: the interpolated model of the paper is a trigram; set order to 3")
         _check_classes(row, where, policy, row["kind"] == "class-based")
         ngrams.append({**empty, **row, "seeds": [0]})
+    # A mixture of the main table mixes models of that table; others may take any that stand in a table.
     models = {row["model"]: row for row in networks + ngrams if row["table"]}
+    main = [model for model, row in models.items() if row["table"] != EXTENDED]
     mixtures = []
     for row in tables["mixtures"]:
         components = row["components"].split(",")
         if len(set(components)) < len(components):
             raise UserError(f"{configuration['mixtures']}, row {row['model']}: a component stands there twice")
+        known = list(models) if row["table"] == EXTENDED else main
         for component in components:
-            if component not in models:
+            if component not in known:
                 raise UserError(
                     f"{configuration['mixtures']}, row {row['model']}: component {component!r} is no network or n-gram "
-                    f"row of the main table; there are {', '.join(models)}"
+                    f"row of {'a' if row['table'] == EXTENDED else 'the main'} table; there are {', '.join(known)}"
                 )
         # A mixture is described by its network, as in the paper's table (MLP2 has the shape of MLP1).
         nets = [models[component] for component in components if models[component]["kind"] == "network"]
@@ -234,10 +269,40 @@ def _rows(
             f"{configuration['networks']} and {configuration['ngrams']}: no row is in the main table; add one, or set "
             "its column table to yes"
         )
-    in_table = [row for row in networks if row["table"]]
-    with_networks, of_ngrams = _interleave(in_table, mixtures)
-    rows = [*with_networks, *(row for row in ngrams if row["table"]), *of_ngrams]
-    return rows, [row for row in networks + ngrams if not row["table"]]
+
+    def of(table: bool | str) -> list[dict[str, Any]]:
+        mine = [[row for row in rows if row["table"] == table] for rows in (networks, mixtures, ngrams)]
+        with_networks, of_ngrams = _interleave(mine[0], mine[1])
+        return [*with_networks, *mine[2], *of_ngrams]
+
+    return of(True), of(EXTENDED), of(False)
+
+
+def _check_architecture(
+    row: Mapping[str, Any], where: str, preset: Mapping[str, Any], parallel: Mapping[str, Any] | None
+) -> None:
+    """A row of another architecture than the paper's leaves alone what is made for the paper's network."""
+    architecture = row["architecture"]
+    if architecture not in (PAPER, *ARCHITECTURES):
+        raise UserError(f"{where}: no architecture {architecture!r}; there are {', '.join((PAPER, *ARCHITECTURES))}")
+    try:
+        parse_options(row["options"])
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    if architecture == PAPER:
+        if row["options"]:
+            raise UserError(f"{where}: options are for other architectures than {PAPER}; leave the cell empty")
+        return
+    for found, said in (
+        (row["direct"], "has no direct connections: set direct to no"),
+        (row["hidden"] == 0, "needs hidden units"),
+        (row["outputs"] != "words", "has one softmax over all words: set outputs to words"),
+        (row["word_features"] != "learnt", "learns its features from a random start: set word_features to learnt"),
+        (preset["weight_decay"] > 0, "has no weight decay: choose a preset without"),
+        (parallel is not None, "is trained by one process: set parallel to null"),
+    ):
+        if found:
+            raise UserError(f"{where}: the architecture {architecture} {said}")
 
 
 def _sweeps(

@@ -12,6 +12,7 @@ import pandas as pd
 from nplm2003.claims import MARGIN, claim_records, compare_records
 from nplm2003.departures import DEPARTURES, departures_of
 from nplm2003.errors import UserError
+from nplm2003.extended import extended_records
 from nplm2003.files import write_text
 from nplm2003.formats import Column, Table, to_csv, write_table
 from nplm2003.neighbours import ENOUGH, neighbour_records
@@ -50,6 +51,28 @@ SWEEP_COLUMNS = (
     Column("test", "test", digits=1),
     Column("parameters", "parameters", digits=0),
     Column("seconds", "training, s", digits=0),
+)
+EXTENDED_COLUMNS = (
+    Column("model", "model"),
+    Column("year", "year"),
+    Column("table", "table"),
+    Column("architecture", "architecture"),
+    Column("options", "options"),
+    Column("order", "n", digits=0),
+    Column("hidden", "h", digits=0),
+    Column("features", "m", digits=0),
+    Column("preset", "preset"),
+    Column("components", "mixes"),
+    Column("seed", "seed"),
+    Column("parameters", "parameters", digits=0),
+    Column("seconds", "training, s", digits=0),
+    Column("train", "train", digits=1),
+    Column("valid", "valid.", digits=1),
+    Column("valid_sd", "± sd", digits=1),
+    Column("test", "test", digits=1),
+    Column("test_sd", "± sd", digits=1),
+    Column("best", "best"),
+    Column("commit", "commit"),
 )
 TIMING_FIELDS = ("rule", "wildcards", "seconds", "cpu_seconds", "max_rss_mb")
 TIMING_COLUMNS = {"s": "seconds", "cpu_time": "cpu_seconds", "max_rss": "max_rss_mb"}  # Snakemake's -> ours
@@ -513,6 +536,18 @@ def merge_claims(folder: Path | str) -> None:
     _write_one(Path(folder) / "claims", "The claims of the paper, on every corpus", CLAIM_COLUMNS, records, note)
 
 
+def tabulate_extended(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write every row of the main and of the extended table, in order of years: STEM.csv, .md, .tex and .html."""
+    note = (
+        "Year: of the method as a language model. Parameters and seconds of a mixture are those of its parts together; "
+        "parameters of an n-gram model are the n-grams it keeps. Seconds: of training on the machine of the run, "
+        "scoring apart. best: the single model, and the mixture, with the lowest validation perplexity. Test was not "
+        "used to choose anything. " + vocabulary_note(outcomes)
+    )
+    title = f"{outcomes.study['title']}: before and after the paper"
+    _write_one(stem, title, EXTENDED_COLUMNS, extended_records(outcomes), note)
+
+
 def tabulate_sweeps(outcomes: Outcomes, stem: Path | str) -> None:
     """Write every point of every sweep: STEM.csv, .md, .tex and .html."""
     note = (
@@ -532,6 +567,7 @@ TABLES = {
     "targets": tabulate_targets,
     "departures": tabulate_departures,
     "neighbours": tabulate_neighbours,
+    "extended": tabulate_extended,
     "sweeps": tabulate_sweeps,
 }
 

@@ -36,6 +36,10 @@ seeds: [1, 2]
 presets:
   modern: {epochs_direct: 2, epochs_without_direct: 2}
   paper: {epochs_direct: 1, epochs_without_direct: 1}
+  tiny:
+    {objective: sampled-softmax, noise_words: 20, noise_power: 1.0, self_normalisation: 0.1, batch: 32, reduction: mean,
+    rate: 1.0, schedule: cosine, rate_decay: 0.0, weight_decay: 0.0, dropout: 0.1, bias_start: unigram,
+    epochs_direct: 2, epochs_without_direct: 2, patience: 2, valid_every: 1, matmul: medium}
 """
 TABLES = {
     "policies": """\
@@ -44,14 +48,16 @@ rank30	stream	rank	30	no	no	no	no	no
 freq2-train	train	frequency	2	yes	yes	no	yes	yes
 """,
     "networks": """\
-model	published	order	hidden	features	direct	word_features	outputs	classes	preset	seeds	table
-MLP1	MLP1	5	4	6	yes	learnt	words		modern		yes
-MLP7		3	4	3	yes	learnt	words		modern		yes
-MLP9-paper	MLP9	5	5	3	no	learnt	words		paper	1	yes
-MLP9-svd		5	5	3	no	svd	words		paper	1	yes
-MLP9-tree		5	5	3	no	learnt	tree	6	paper	1	yes
-short		4	4	3	yes	learnt	words		modern	1	no
-""",
+model	published	architecture	order	hidden	features	direct	options	word_features	outputs	classes	preset	seeds	table
+MLP1	MLP1	mlp	5	4	6	yes		learnt	words		modern		yes
+MLP7		mlp	3	4	3	yes		learnt	words		modern		yes
+MLP9-paper	MLP9	mlp	5	5	3	no		learnt	words		paper	1	yes
+MLP9-svd		mlp	5	5	3	no		svd	words		paper	1	yes
+MLP9-tree		mlp	5	5	3	no		learnt	tree	6	paper	1	yes
+lstm-net		lstm	6	8	6	no	rate=0.01	learnt	words		tiny		extended
+log-bilinear-net		log-bilinear	4	8	6	no		learnt	words		tiny	1	extended
+short		mlp	4	4	3	yes		learnt	words		modern	1	no
+""",  # noqa: E501
     "ngrams": """\
 model	published	kind	classes	order	table
 interpolated-trigram	Deleted interpolation	interpolated		3	yes
@@ -62,10 +68,11 @@ classes-6-4		class-based	6	4	yes
 kneser-ney-2		kneser-ney		2	no
 """,
     "mixtures": """\
-model	published	components	weights
-MLP2	MLP2	MLP1,interpolated-trigram	fixed
-MLP1-kn5-binned		MLP1,kneser-ney-5	binned
-kn5-classes-learnt		kneser-ney-5,classes-6-3	learnt
+model	published	components	weights	table
+MLP2	MLP2	MLP1,interpolated-trigram	fixed	yes
+MLP1-kn5-binned		MLP1,kneser-ney-5	binned	yes
+kn5-classes-learnt		kneser-ney-5,classes-6-3	learnt	yes
+lstm-mixed		lstm-net,MLP1,kneser-ney-5	learnt	extended
 """,
     "sweeps": """\
 sweep	policy	train	model

@@ -87,7 +87,9 @@ def policy(name: str, **settings: Any) -> dict[str, Any]:
 def row(model: str, kind: str, **settings: Any) -> dict[str, Any]:
     """A row of a study; what is not given is None."""
     keys = ("published", "order", "classes", "hidden", "features", "direct", "word_features", "outputs", "preset")
-    empty = dict.fromkeys(keys)
+    empty = dict.fromkeys((*keys, "architecture", "options"))
+    if kind == "network":
+        empty["architecture"] = "mlp"
     return {"model": model, **empty, "kind": kind, "seeds": [0], **settings}
 
 
@@ -99,8 +101,8 @@ def point(sweep: str, model: str, policy: str = "top40", train: str | None = Non
     return {"sweep": sweep, "model": model, "policy": policy, "train": train}
 
 
-# What a study without sweeps has of them.
-NO_SWEEPS: dict[str, Any] = {"sweep_rows": [], "sweeps": [], "cuts": {}}
+# What a study without sweeps and extended rows has of them.
+NO_SWEEPS: dict[str, Any] = {"extended_rows": [], "sweep_rows": [], "sweeps": [], "cuts": {}}
 
 
 def small_study() -> dict[str, Any]:
@@ -123,6 +125,10 @@ def small_study() -> dict[str, Any]:
             row("MLP5-paper", "network", published="MLP5", **{**net, "preset": "paper"}),
             row("interpolated-trigram", "interpolated", published="Deleted interpolation", order=3),
             row("kneser-ney-5", "kneser-ney", published="Kneser-Ney back-off", order=5),
+        ],
+        "extended_rows": [
+            row("lstm", "network", **{**net, "architecture": "lstm", "direct": False, "options": "rate=0.01"}),
+            row("all", "mixture", **net, components=["lstm", "MLP7", "kneser-ney-5"], weights="learnt"),
         ],
         "sweep_rows": [row("MLP5-h25", "network", **{**net, "hidden": 25})],
         "sweeps": [
@@ -158,6 +164,7 @@ SMALL = {
     "interpolated-trigram": (31.0, 352.0, 336.0),
     "kneser-ney-5": (None, 332.0, 353.1),
 }
+EXTENDED = {"lstm": (120.0, 230.0, 220.0), "all": (110.0, 220.0, 208.0)}
 # Every point of a sweep that is in no table.
 SWEPT = (155.0, 310.0, 300.0)
 
@@ -228,14 +235,14 @@ def make_study(
 
     Each seed after the first has perplexities one percent higher than the one before.
     """
-    rows = {row["model"]: row for row in study["rows"]}
+    rows = {row["model"]: row for row in [*study["rows"], *study["extended_rows"]]}
     for settings in study["policies"]:
         home = folder / settings["policy"]
         store = make_tokens(home / "tokens", settings, **corpus)
         default = settings["policy"] == study["policy"]
         for model in rows if default else study["policy_models"]:
             for place, seed in enumerate(rows[model]["seeds"]):
-                values = tuple(value and value * (1 + place / 100) for value in perplexities[model])
+                values = tuple(value and value * (1 + place / 100) for value in {**EXTENDED, **perplexities}[model])
                 make_scores(home / model / f"seed{seed}", store, model, seed, values)
                 if rows[model]["kind"] == "network":
                     make_network(home / model / f"seed{seed}", store, rows[model], values[1])

@@ -100,6 +100,13 @@ def test_every_caption_says_how_to_read_the_figure_and_which_files_it_is_from(na
     assert re.search(r"^From: .*``[\w./*]+\.(json|csv|npy)``", caption, re.MULTILINE), caption
 
 
+def test_models_stand_at_the_years_of_their_methods(outcomes: Outcomes) -> None:
+    figure = draw("extended", outcomes)
+    drawn = {(x, round(y)) for x, y in points(figure, 0)}
+    assert {(1995, 353), (2003, 250), (2003, 226), (2012, 220), (2012, 208)} <= drawn
+    assert all(name in texts(figure).split() for name in ("lstm", "all", "kneser-ney-5", "MLP6"))
+
+
 def test_rows_show_our_value_and_the_published_one(outcomes: Outcomes) -> None:
     figure = draw("rows-against-paper", outcomes)
     x = {x for x, _ in points(figure, 1)}

@@ -34,7 +34,7 @@ def network(store: TokenStore, order: int, hidden: int, direct: bool) -> NeuralL
 
 
 def save(model: NeuralLanguageModel, store: TokenStore, path: Path) -> Path:
-    values = (model.order, model.hidden, model.features, model.direct, "words", store.fingerprint)
+    values = ("mlp", model.order, model.hidden, model.features, model.direct, {}, "words", store.fingerprint)
     shape = dict(zip(SHAPE, values, strict=True))
     torch.save({"shape": shape, "class_of": None, "weights": model.state_dict()}, path)
     return path

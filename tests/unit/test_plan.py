@@ -67,10 +67,13 @@ def test_an_embedded_corpus_needs_no_file() -> None:
 def test_the_shape_of_a_network() -> None:
     row: dict[str, Any] = {"model": "MLP3", "order": 5, "hidden": 0, "features": 60, "direct": True, "seeds": [1]}
     row |= {"preset": "modern", "word_features": "learnt", "outputs": "words", "classes": None}
+    row |= {"architecture": "mlp", "options": None}
     assert network_options(row, None) == "--order 5 --hidden 0 --features 60 --direct --preset modern"
     row["word_features"] = "svd"
     assert network_options(row, None).endswith("--preset modern --word-features svd")
     row |= {"word_features": "learnt", "outputs": "tree", "classes": 5}
     assert network_options(row, None).endswith("--preset modern --outputs tree")
+    other = {**row, "architecture": "lstm", "options": "rate=0.01 layers=2", "outputs": "words"}
+    assert network_options(other, None).endswith("--preset modern --architecture lstm --options 'rate=0.01 layers=2'")
     two = {"scheme": "data", "processes": 2}
     assert network_options(row, two).endswith("--preset modern --outputs tree --processes 2 --parallel data")

@@ -176,7 +176,7 @@ def test_comments_and_spreadsheet_marks_in_tables(config: Config) -> None:
 
 
 def test_mixtures_of_ngrams_alone_draw_nothing(config: Config) -> None:
-    lines = [*read_table("config/mixtures.tsv"), ["both", "", "interpolated-trigram,kneser-ney-5", "learnt"]]
+    lines = [*read_table("config/mixtures.tsv"), ["both", "", "interpolated-trigram,kneser-ney-5", "learnt", "yes"]]
     use_table(config, "mixtures", lines)
     config["seeds"] = [1, 2]
     study = resolve(config, ROOT)
@@ -187,7 +187,7 @@ def test_mixtures_of_ngrams_alone_draw_nothing(config: Config) -> None:
 
 def test_a_row_trains_with_as_many_seeds_as_it_says(config: Config) -> None:
     use_table(config, "networks", changed("MLP9", "seeds", "2")(read_table("config/networks.tsv")))
-    line = ["both", "", "MLP9,MLP1", "learnt"]
+    line = ["both", "", "MLP9,MLP1", "learnt", "yes"]
     use_table(config, "mixtures", [*read_table("config/mixtures.tsv"), line])
     config["seeds"] = [7, 8, 9]
     study = resolve(config, ROOT)
@@ -232,7 +232,7 @@ def test_a_study_without_sweeps(config: Config) -> None:
 
 def test_no_such_row() -> None:
     with pytest.raises(UserError, match="no row MLP1: name one of MLP3, MLP5"):
-        find_row({"rows": [{"model": "MLP3"}], "sweep_rows": [{"model": "MLP5"}]}, "MLP1")
+        find_row({"rows": [{"model": "MLP3"}], "extended_rows": [], "sweep_rows": [{"model": "MLP5"}]}, "MLP1")
 
 
 def test_schemas_are_in_step_with_the_code() -> None:
@@ -430,6 +430,23 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
         changed("MLP2", "components", "MLP9-n2,interpolated-trigram"),
         ["row MLP2", "component 'MLP9-n2'", "of the main table"],
     ),
+    "unknown architecture": (
+        "networks",
+        changed("MLP9", "architecture", "rbm"),
+        ["MLP9: no architecture 'rbm'", "lstm"],
+    ),
+    "direct recurrence": (
+        "networks",
+        changed("MLP1", "architecture", "lstm"),
+        ["MLP1: the architecture lstm", "direct"],
+    ),
+    "options of the paper's": ("networks", changed("MLP9", "options", "rate=1"), ["MLP9: options", "other architec"]),
+    "options in words": ("networks", changed("MLP9", "options", "rate"), ["MLP9: options: 'rate' is not of the form"]),
+    "architecture that decays": (
+        "networks",
+        changed("MLP9-paper", "architecture", "lstm"),
+        ["MLP9-paper: the architecture lstm", "has no weight decay"],
+    ),
     "unknown features": ("networks", changed("MLP9-svd", "word_features", "lsi"), ["MLP9-svd: word_features", "'lsi'"]),
     "outputs of a sampled network": ("networks", changed("MLP9", "outputs", "tree"), ["row MLP9", "exact objective"]),
     "classes for one softmax": ("networks", changed("MLP9", "classes", "50"), ["row MLP9: classes is 50", "no other"]),
@@ -465,9 +482,9 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     "missing column": ("networks", lambda lines: [line[:-1] for line in lines], ["no column 'table'"]),
     "unknown column": ("networks", lambda lines: [[*line, "x"] for line in lines], ["unknown column 'x'"]),
     "column twice": ("ngrams", lambda lines: [[*line, line[-1]] for line in lines], ["a column twice"]),
-    "ragged row": ("networks", lambda lines: [*lines, ["MLP11", "", "5"]], ["row MLP11", "3 cells for 12 columns"]),
+    "ragged row": ("networks", lambda lines: [*lines, ["MLP11", "", "5"]], ["row MLP11", "3 cells for 14 columns"]),
     "spaces for tabs": ("ngrams", lambda lines: [[" ".join(line)] for line in lines], ["unknown column", "no column"]),
-    "empty": ("networks", lambda lines: [], ["is empty", "model published order"]),
+    "empty": ("networks", lambda lines: [], ["is empty", "model published architecture order"]),
     # Folders that lie beside those of the models and policies.
     "network named tokens": ("networks", changed("MLP9-svd", "model", "tokens"), ["'tokens' is the name of another"]),
     "n-gram named Classes": ("ngrams", changed("kneser-ney-6", "model", "Classes"), ["'Classes' is the name of"]),

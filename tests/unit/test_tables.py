@@ -23,6 +23,7 @@ from synthetic import MODERN, PAPER, SMALL, class_based_study, make_study, polic
 from nplm2003.claims import claim_records, compare_records
 from nplm2003.departures import DEPARTURES, departures_of
 from nplm2003.errors import UserError
+from nplm2003.extended import extended_records
 from nplm2003.files import write_json
 from nplm2003.formats import Column, Table, to_csv, to_html, to_latex, to_markdown
 from nplm2003.neighbours import WORDS, nearest
@@ -638,3 +639,24 @@ def test_a_point_that_was_not_run_is_named(tmp_path: Path) -> None:
         (tmp_path / "top40" / "MLP5-h25" / "seed1" / f"{name}.json").unlink()
         with pytest.raises(UserError, match=rf"MLP5-h25.seed1.{name}.json does not exist"):
             TABLES["sweeps"](Outcomes(study, tmp_path), tmp_path / "sweeps")
+
+
+# --- the extended table ----------------------------------------------------------------------------------------------
+
+
+def test_the_extended_table_has_every_row_by_year_with_what_it_cost(outcomes: Outcomes) -> None:
+    records = {record["model"]: record for record in extended_records(outcomes)}
+    assert list(records) == [
+        "interpolated-trigram",
+        "kneser-ney-5",
+        *("MLP5", "MLP6", "MLP7", "MLP5-paper", "lstm", "all"),
+    ]
+    assert [records[model]["year"] for model in ("kneser-ney-5", "MLP6", "lstm", "all")] == [1995, 2003, 2012, 2012]
+    assert (records["lstm"]["architecture"], records["lstm"]["table"]) == ("lstm", "extended")
+    assert records["lstm"]["test"] == pytest.approx(220, rel=1e-4)
+    assert (records["lstm"]["parameters"], records["lstm"]["seconds"]) == (12_345, 61.5)
+    # A mixture costs what its parts cost; what an n-gram costs is not known here.
+    assert records["all"]["components"] == "lstm MLP7 kneser-ney-5" and records["all"]["parameters"] is None
+    # Chosen on validation.
+    marks = {model: record["best"] for model, record in records.items() if record["best"]}
+    assert marks == {"lstm": "single", "all": "mixture"}

@@ -14,6 +14,7 @@ from nplm2003.corpora import SOURCES
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES, figures_of
 from nplm2003.files import write_json
+from nplm2003.neural.architectures import ARCHITECTURES, PAPER
 from nplm2003.reference import copy_results
 from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row, resolve, table_file
@@ -44,7 +45,8 @@ DOWNLOAD = plan.download(STUDY["corpus"])  # None: the corpus is not fetched
 
 PROCESSES = STUDY["parallel"]["processes"] if STUDY["parallel"] else 1  # that train one network
 
-ROWS = [*STUDY["rows"], *STUDY["sweep_rows"]]
+TABLES_OF_ROWS = ("rows", "extended_rows")
+ROWS = [*STUDY["rows"], *STUDY["extended_rows"], *STUDY["sweep_rows"]]
 
 
 def models_of(*kinds):
@@ -97,11 +99,11 @@ def component_options(wildcards):
     return " ".join(plan.options(component=folder) for folder in component_folders(wildcards))
 
 
-def runs(models=None):
-    """Folders of every model and seed of the main table."""
+def runs(models=None, tables=("rows",)):
+    """Folders of every model and seed of the main table, or of others, too."""
     return [
         f"{MAIN}/{row['model']}/seed{seed}"
-        for row in STUDY["rows"]
+        for row in [row for table in tables for row in STUDY[table]]
         if models is None or row["model"] in models
         for seed in row["seeds"]
     ]
@@ -151,6 +153,8 @@ def network_options(wildcards):
 def network_code(wildcards):
     """The modules that train a network; only one whose features are not learnt depends on where they come from."""
     fixed = ["neural/cooccurrence"] if find_row(STUDY, wildcards.model)["word_features"] != "learnt" else []
+    architecture = find_row(STUDY, wildcards.model)["architecture"]
+    others = [] if architecture == PAPER else ["neural/variant", f"neural/architectures/{ARCHITECTURES[architecture][0]}"]
     return modules(
         "neural/model",
         "neural/objectives",
@@ -160,6 +164,7 @@ def network_code(wildcards):
         "neural/parallel",
         "neural/training",
         *fixed,
+        *others,
     )
 
 

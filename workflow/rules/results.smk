@@ -34,6 +34,16 @@ TABLE_INPUTS = {
     "departures": [],  # they follow from the configuration alone
     "neighbours": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
 }
+EXTENDED = runs(tables=["extended_rows"])
+EXTENDED_INPUTS = [
+    *EVALUATIONS,
+    *(f"{folder}/evaluation.json" for folder in EXTENDED),
+    *(f"{folder}/training.json" for folder in runs(models_of("network"), ["rows", "extended_rows"])),
+    MAIN_STATISTICS,
+    *PUBLISHED,
+]
+if STUDY["extended_rows"]:
+    TABLE_INPUTS["extended"] = EXTENDED_INPUTS
 if STUDY["sweeps"]:
     TABLE_INPUTS["sweeps"] = SWEEPS
 FIGURE_INPUTS = {
@@ -47,6 +57,7 @@ FIGURE_INPUTS = {
     "word-frequency": [*EVALUATIONS, MAIN_STATISTICS],
     "word-features": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
     "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS, *PUBLISHED],
+    "extended": EXTENDED_INPUTS,
     **{figure: SWEEPS for figure in FIGURES if figure.startswith("sweep-")},
 }
 # What the module of a figure takes from others, beside `style` and `outcomes`.
@@ -55,6 +66,7 @@ FIGURE_CODE = {
     "mixtures": ["mixture", "em", "scoring"],
     "words": ["neighbours"],
     "sweeps": ["sweeps", "figures/comparisons"],
+    "years": ["extended"],
 }
 
 
@@ -153,6 +165,7 @@ for table, inputs in TABLE_INPUTS.items():
                 "departures",
                 "neighbours",
                 "sweeps",
+                "extended",
             ),
         output:
             report(
@@ -371,9 +384,10 @@ rule reference:
         UNCERTAINTY,
         CURVES,
         SWEEPS,
-        [f"{folder}/scores/scores.json" for folder in runs()],
-        [f"{folder}/training.json" for folder in NETWORKS],
-        [f"{folder}/weights.json" for folder in runs(models_of("mixture", "interpolated"))],
+        [f"{folder}/evaluation.json" for folder in EXTENDED],
+        [f"{folder}/scores/scores.json" for folder in runs(tables=TABLES_OF_ROWS)],
+        [f"{folder}/training.json" for folder in runs(models_of("network"), TABLES_OF_ROWS)],
+        [f"{folder}/weights.json" for folder in runs(models_of("mixture", "interpolated"), TABLES_OF_ROWS)],
         [f"{MAIN}/classes/{classes}/classes.json" for classes in CLASSES],
         study=STUDY_FILE,
     params:

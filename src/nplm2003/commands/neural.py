@@ -13,6 +13,7 @@ from typing import Any
 from nplm2003.commands.arguments import add_command, add_scores, add_tokens, positive, seed
 from nplm2003.errors import UserError
 from nplm2003.files import read_object
+from nplm2003.neural.architectures import ARCHITECTURES, PAPER, parse_options
 from nplm2003.provenance import provenance
 from nplm2003.scoring import SPLITS, write_scores
 
@@ -36,6 +37,14 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--hidden", type=int, required=True, metavar="H", help="h: hidden units; 0 for none")
     parser.add_argument("--features", type=positive, required=True, metavar="M", help="m: features of each word")
     parser.add_argument("--direct", action="store_true", help="direct connections W from the features to the output")
+    parser.add_argument(
+        "--architecture",
+        choices=(PAPER, *ARCHITECTURES),
+        default=PAPER,
+        metavar="NAME",
+        help=f"{PAPER}, the paper's (the default), {', '.join(ARCHITECTURES)}: nplm2003/neural/architectures says how",
+    )
+    parser.add_argument("--options", metavar="TEXT", help='options of another architecture: "layers=2 rate=0.002"')
     parser.add_argument(
         "--word-features",
         choices=("learnt", "svd"),
@@ -117,6 +126,8 @@ def _train(options: argparse.Namespace) -> None:
             word_features=options.word_features,
             outputs=options.outputs,
             class_of=class_of,
+            architecture=options.architecture,
+            options=parse_options(options.options),
             preset=preset,
             seed=options.seed,
             output=options.output,

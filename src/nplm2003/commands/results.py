@@ -133,6 +133,13 @@ def register(subparsers: Any) -> None:
     )
     _add_table(
         subparsers,
+        "extended",
+        "what came before and after the paper, in order of years",
+        "Tabulate every row of the main table and of the extended one: year, architecture, parameters, seconds of "
+        "training, seeds and perplexities, the best single model and the best mixture marked.",
+    )
+    _add_table(
+        subparsers,
         "neighbours",
         "nearest neighbours of a dozen words in the feature space",
         "Tabulate the nearest neighbours (cosine) of a dozen words in the features C of the network that is best on "

@@ -26,6 +26,7 @@ FIGURES = {
     "word-frequency": ("words", "draw_word_frequency"),
     "word-features": ("words", "draw_word_features"),
     "policies": ("comparisons", "draw_policies"),
+    "extended": ("years", "draw_extended"),
     "sweep-order": ("sweeps", "draw_sweep_order"),
     "sweep-hidden": ("sweeps", "draw_sweep_hidden"),
     "sweep-features": ("sweeps", "draw_sweep_features"),
@@ -35,9 +36,11 @@ FIGURES = {
 
 
 def figures_of(study: Mapping[str, Any]) -> list[str]:
-    """The figures of a study: all, but for those of sweeps that it does not make."""
-    made = {f"sweep-{point['sweep']}" for point in study["sweeps"]}
-    return [name for name in FIGURES if not name.startswith("sweep-") or name in made]
+    """The figures of a study: all, but for those of what it does not make."""
+    made = {f"sweep-{point['sweep']}" for point in study["sweeps"]} | (
+        {"extended"} if study["extended_rows"] else set()
+    )
+    return [name for name in FIGURES if name in made or not name.startswith(("sweep-", "extended"))]
 
 
 def plot(name: str, outcomes: Outcomes, stem: Path | str) -> None:

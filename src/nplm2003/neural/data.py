@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from nplm2003.vocabulary import MERGED_ID, TokenStore
 
 STRETCH = 64  # mini-batches that the training loader hands out at a time
+HISTORY = 1024  # words that a network with a state reads before the first token of a split
 Stretch = list[tuple[Tensor, Tensor]]  # contexts (B, n-1) and targets (B,) of each
 
 
@@ -87,13 +88,86 @@ class StreamOrder(Sampler[np.ndarray]):
             yield np.arange(start, min(start + self.step, self.length), self.every)
 
 
-def training_loader(windows: Windows, batch: int, seed: int) -> DataLoader[Stretch]:
+class Pieces(Dataset[tuple[Tensor, Tensor]]):
+    """The tokens of one split for a network that reads the stream word by word: the words read, and those that follow.
+
+    Cut into pieces of `length` words. The first word that is read is the last one before the split, the merged symbol
+    before train; `history` (1, words) is what stands before that one, or None.
+    """
+
+    def __init__(self, store: TokenStore, split: str, length: int) -> None:
+        before = store.history(split, HISTORY)
+        if not len(before):
+            before = np.array([MERGED_ID])
+        self.stream, self.length = store[split], length
+        self.read = np.concatenate([before[-1:], self.stream[:-1]])
+        self.history = torch.from_numpy(before[None, :-1].astype(np.int64)) if len(before) > 1 else None
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+    def __getitem__(self, positions: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Words read (S, T) and words that follow (S T,), int64, at the positions (S, T), or (T,) of one stream."""
+        read, follow = (words[positions].astype(np.int64) for words in (self.read, self.stream))
+        return torch.from_numpy(np.atleast_2d(read)), torch.from_numpy(follow.ravel())
+
+
+class PieceStretches(Dataset[Stretch]):
+    """Pieces of several streams, by the positions (k, S, T) of k of them."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces = pieces
+
+    def __getitem__(self, positions: np.ndarray) -> Stretch:
+        return [self.pieces[each] for each in positions]
+
+
+class PieceOrder(EpochOrder):
+    """Positions of the pieces of train, read as `streams` streams side by side that start at equal distances.
+
+    Where the first of them starts is drawn anew for every epoch; a stream that comes to the end of train goes on at its
+    beginning. Up to a piece of each stream is left out of an epoch.
+    """
+
+    def __init__(self, length: int, streams: int, piece: int, seed: int) -> None:
+        super().__init__(length, STRETCH, seed)
+        self.streams, self.piece = streams, piece
+        self.steps = length // (streams * piece)
+
+    def __len__(self) -> int:
+        return -(-self.steps // STRETCH)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        first = np.random.default_rng((self.seed, self.epoch)).integers(self.length)
+        starts = first + np.arange(self.streams) * (self.length // self.streams)
+        positions = starts[:, None] + np.arange(self.piece)  # (S, T)
+        for begin in range(0, self.steps, STRETCH):
+            steps = np.arange(begin, min(begin + STRETCH, self.steps)) * self.piece
+            yield (steps[:, None, None] + positions) % self.length
+
+
+def streams_of(pieces: Pieces, batch: int) -> int:
+    """How many streams make a mini-batch of `batch` words, or nearly; no more than there is text for."""
+    return max(1, min(batch // pieces.length, len(pieces) // pieces.length))
+
+
+def examples_of(data: Windows | Pieces, batch: int) -> int:
+    """The examples of one epoch."""
+    if isinstance(data, Windows):
+        return len(data)
+    update = streams_of(data, batch) * data.length
+    return len(data) // update * update
+
+
+def training_loader(data: Windows | Pieces, batch: int, seed: int) -> DataLoader[Stretch]:
     """The loader of the training split: no worker processes, since indexing an array is cheaper than copying one."""
-    return DataLoader(
-        Stretches(windows, batch), batch_size=None, sampler=EpochOrder(len(windows), batch * STRETCH, seed)
-    )
+    if isinstance(data, Pieces):
+        order = PieceOrder(len(data), streams_of(data, batch), data.length, seed)
+        return DataLoader(PieceStretches(data), batch_size=None, sampler=order)
+    return DataLoader(Stretches(data, batch), batch_size=None, sampler=EpochOrder(len(data), batch * STRETCH, seed))
 
 
-def stream_loader(windows: Windows, batch: int, every: int = 1) -> DataLoader[tuple[Tensor, Tensor]]:
-    """The loader of every token of a split, or every second, third, ..., in stream order."""
-    return DataLoader(windows, batch_size=None, sampler=StreamOrder(len(windows), batch, every))
+def stream_loader(data: Windows | Pieces, batch: int, every: int = 1) -> DataLoader[tuple[Tensor, Tensor]]:
+    """The loader of every token of a split, or every second, third, ..., in stream order; pieces have all of them."""
+    order = StreamOrder(len(data), batch, every) if isinstance(data, Windows) else StreamOrder(len(data), data.length)
+    return DataLoader(data, batch_size=None, sampler=order)

@@ -54,6 +54,7 @@ class NeuralLanguageModel(nn.Module):
 
     C: Tensor
     O: Tensor
+    sequential = False  # it reads windows, not a stream
 
     def __init__(
         self, vocabulary: int, order: int, hidden: int, features: int, direct: bool, output: Output | None = None
@@ -131,6 +132,10 @@ class NeuralLanguageModel(nn.Module):
         """z, shape (B, K), of `contexts` (B, n-1)."""
         x = self.window(contexts)
         return self.join(x, self.activation(x))
+
+    def log_probabilities(self, contexts: Tensor, targets: Tensor) -> Tensor:
+        """log P(target | context), shape (B,), of `contexts` (B, n-1) and `targets` (B,)."""
+        return self.output.log_probabilities(self.O, self.before_output(contexts), targets)
 
     def forward(self, contexts: Tensor) -> Tensor:
         """log P(w | context) for every word w: shape (B, |V|) for `contexts` of shape (B, n-1)."""

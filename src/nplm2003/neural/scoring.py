@@ -17,9 +17,12 @@ import torch
 from torch import Tensor
 
 from nplm2003.errors import UserError
-from nplm2003.neural.data import Windows, stream_loader
+from nplm2003.neural.architectures import PAPER
+from nplm2003.neural.data import Pieces, Windows, stream_loader
 from nplm2003.neural.model import NeuralLanguageModel
+from nplm2003.neural.network import make_network
 from nplm2003.neural.outputs import make_output
+from nplm2003.neural.variant import Variant
 from nplm2003.vocabulary import TokenStore
 
 SCORING_BATCH = 512
@@ -37,7 +40,17 @@ UNREADABLE = (
     zlib.error,
     struct.error,
 )
-SHAPE = ("order", "hidden", "features", "direct", "outputs", "vocabulary")  # what weights.pt says of its network
+Network = NeuralLanguageModel | Variant
+SHAPE = (
+    "architecture",
+    "order",
+    "hidden",
+    "features",
+    "direct",
+    "options",
+    "outputs",
+    "vocabulary",
+)  # what weights.pt says of its network
 
 
 def keep_memory() -> None:
@@ -61,9 +74,22 @@ def settle(threads: int) -> None:
 
 
 @torch.no_grad()
-def log_probabilities(model: NeuralLanguageModel, contexts: Tensor, targets: Tensor) -> Tensor:
+def log_probabilities(model: Network, contexts: Tensor, targets: Tensor) -> Tensor:
     """log P(target | context), shape (B,), of `contexts` (B, n-1) and `targets` (B,): exact, whatever the objective."""
-    return model.output.log_probabilities(model.O, model.before_output(contexts), targets)
+    return model.log_probabilities(contexts, targets)
+
+
+def in_order(model: Network, store: TokenStore, split: str) -> Windows | Pieces:
+    """The tokens of `split` as `model` reads them: in windows, or in one stream whose state it keeps."""
+    if model.sequential:
+        return Pieces(store, split, model.order - 1)
+    return Windows(store, split, model.order)
+
+
+def begin(model: Network, data: Windows | Pieces, device: torch.device | str) -> None:
+    """Make ready to read `data` from its first token."""
+    if isinstance(model, Variant) and isinstance(data, Pieces):
+        model.begin(None if data.history is None else data.history.to(device))
 
 
 def load_whole(path: Path | str) -> Any:
@@ -77,7 +103,7 @@ def load_whole(path: Path | str) -> Any:
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
-def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:
+def load_network(path: Path | str, store: TokenStore) -> Network:
     """The trained network of a `weights.pt`; refuses one that was trained on another vocabulary than `store`'s."""
     if not Path(path).is_file():
         raise UserError(f"there is no network {path}: train it first")
@@ -90,9 +116,12 @@ def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:
                 "score it on the tokens it was trained with"
             )
         class_of = None if content["class_of"] is None else content["class_of"].numpy()
-        output = make_output(shape["outputs"], store.size, class_of, store.train_counts)
-        model = NeuralLanguageModel(
-            store.size, shape["order"], shape["hidden"], shape["features"], shape["direct"], output
+        model = make_network(
+            shape.get("architecture", PAPER),
+            vocabulary=store.size,
+            **{key: shape[key] for key in ("order", "hidden", "features", "direct")},
+            options=shape.get("options", {}),
+            output=make_output(shape["outputs"], store.size, class_of, store.train_counts),
         )
         model.load_state_dict(content["weights"])
     except UNREADABLE as error:
@@ -101,7 +130,7 @@ def load_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:
 
 
 def score(
-    model: NeuralLanguageModel,
+    model: Network,
     store: TokenStore,
     split: str,
     *,
@@ -118,6 +147,7 @@ def score(
     torch.set_float32_matmul_precision(matmul)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = model.to(device)
-    windows = Windows(store, split, model.order)
-    for contexts, targets in stream_loader(windows, batch):
+    data = in_order(model, store, split)
+    begin(model, data, device)
+    for contexts, targets in stream_loader(data, batch):
         yield log_probabilities(model, contexts.to(device), targets.to(device)).cpu().numpy()

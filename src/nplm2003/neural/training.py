@@ -28,19 +28,32 @@ from torch import Tensor
 
 from nplm2003.errors import UserError
 from nplm2003.files import read_json, whole, write_array, write_json, write_text
+from nplm2003.neural.architectures import PAPER
 from nplm2003.neural.cooccurrence import svd_features
-from nplm2003.neural.data import Stretch, Windows, stream_loader, training_loader
-from nplm2003.neural.model import NeuralLanguageModel, count_parameters
+from nplm2003.neural.data import Pieces, Stretch, Windows, examples_of, stream_loader, training_loader
+from nplm2003.neural.model import count_parameters
+from nplm2003.neural.network import make_network
 from nplm2003.neural.objectives import Objective, make_objective
 from nplm2003.neural.outputs import make_output
 from nplm2003.neural.parallel import Team, run
 from nplm2003.neural.preset import Preset
-from nplm2003.neural.scoring import SCORING_BATCH, SHAPE, UNREADABLE, load_whole, log_probabilities, settle
+from nplm2003.neural.scoring import (
+    SCORING_BATCH,
+    SHAPE,
+    UNREADABLE,
+    Network,
+    begin,
+    in_order,
+    load_whole,
+    log_probabilities,
+    settle,
+)
+from nplm2003.neural.variant import Variant
 from nplm2003.vocabulary import TokenStore
 
 CURVE_COLUMNS = ("epoch", "examples", "rate", "train_perplexity", "valid_perplexity", "seconds", "best")
 MONITOR = "valid_perplexity"
-KEPT = ("examples", "history")  # what a checkpoint holds beside Lightning's own
+KEPT = ("examples", "history", "updates")  # what a checkpoint holds beside Lightning's own
 
 
 def dropout(like: Tensor, share: float, size: int, first: int) -> Tensor | float:
@@ -60,7 +73,7 @@ def dropout(like: Tensor, share: float, size: int, first: int) -> Tensor | float
 class Trainer(pl.LightningModule):
     """One network, one preset and its objective. `total` is the number of examples that all its epochs would hold."""
 
-    def __init__(self, model: NeuralLanguageModel, preset: Preset, objective: Objective, seed: int, total: int) -> None:
+    def __init__(self, model: Network, preset: Preset, objective: Objective, seed: int, total: int) -> None:
         super().__init__()
         self.automatic_optimization = False  # one step of Lightning is a stretch of updates
         self.model, self.preset, self.objective, self.seed, self.total = model, preset, objective, seed, total
@@ -69,6 +82,16 @@ class Trainer(pl.LightningModule):
         self.owed_decay = 0.0  # weight decay that sparse updates have left to do
         self.history: list[dict[str, Any]] = []
         self._start_epoch()
+
+    @property
+    def updates(self) -> Any:
+        """What the updates of the network keep between them, beside its parameters."""
+        return self.model.keep() if isinstance(self.model, Variant) else None
+
+    @updates.setter
+    def updates(self, kept: Any) -> None:
+        if isinstance(self.model, Variant):
+            self.model.restore(kept)
 
     def _start_epoch(self) -> None:
         self.train_nats, self.train_tokens, self.started = 0.0, 0.0, time.monotonic()
@@ -86,6 +109,8 @@ class Trainer(pl.LightningModule):
 
     def on_train_epoch_start(self) -> None:
         self._start_epoch()
+        if isinstance(self.model, Variant):
+            self.model.begin()
 
     def training_step(self, batch: Stretch, index: int) -> None:
         """One stretch of updates, one for each mini-batch. Lightning's own work per step would cost as much as one."""
@@ -123,6 +148,11 @@ class Trainer(pl.LightningModule):
         rate = preset.rate_at(self.examples, self.total)
         self.owed_decay += rate * preset.weight_decay * (1 if preset.reduction == "mean" else size)
         rate *= team.gain / size if preset.reduction == "mean" else team.gain  # of the summed gradient
+        if isinstance(model, Variant):
+            with torch.enable_grad():
+                left = preset.rate_at(self.examples, self.total) / preset.rate
+                self._count(model.learn(contexts, targets, self.objective, rate, left), size)
+            return
         part = team.part(size)
         contexts, targets = contexts[part], targets[part]
         if not len(targets):
@@ -135,9 +165,7 @@ class Trainer(pl.LightningModule):
         a_factor = 1.0 if a is None else dropout(a, preset.dropout, size, part.start)
         z = model.join(x, a if a is None else a * a_factor)
         nats, dz = self.objective(model.O[team.rows], z, targets, rate)
-        self._perplexity(nats, len(targets))
-        self.train_nats += nats
-        self.train_tokens += len(targets)
+        self._count(nats, len(targets))
 
         dx = dz[:, : x.shape[1]] if model.direct else torch.zeros_like(x)
         if a is not None and model.H is not None and model.d is not None:
@@ -149,12 +177,17 @@ class Trainer(pl.LightningModule):
             dx = (dx * x_factor).view(-1, model.features)
             model.C.index_add_(0, contexts.flatten(), dx, alpha=-rate)
 
+    def _count(self, nats: float, tokens: int) -> None:
+        self._perplexity(nats, tokens)
+        self.train_nats += nats
+        self.train_tokens += tokens
+
     def _decay(self) -> None:
         """Do the weight decay that is owed: on weights and C, never on the biases b and d (section 2).
 
         Sampled updates touch few rows of C and O, decay all of them: it is done once for a whole stretch.
         """
-        if self.owed_decay:
+        if self.owed_decay and not isinstance(self.model, Variant):
             with torch.no_grad():
                 learnt = self.model.C if self.model.C.requires_grad else None
                 for weight in (learnt, self.model.H, self.model.O[self.team.rows, :-1]):  # of O: W and U
@@ -180,6 +213,9 @@ class Trainer(pl.LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         self.team.gather(self.model)
+        loader = self.trainer.val_dataloaders
+        assert loader is not None
+        begin(self.model, loader.dataset, self.device)
 
     def validation_step(self, batch: tuple[Tensor, Tensor], index: int) -> None:
         if index % self.team.processes == self.team.rank:
@@ -253,6 +289,8 @@ def train(
     word_features: str = "learnt",
     outputs: str = "words",
     class_of: np.ndarray | None = None,
+    architecture: str = PAPER,
+    options: Mapping[str, float] | None = None,
     threads: int = 1,
     processes: int = 1,
     scheme: str | None = None,
@@ -264,6 +302,7 @@ def train(
     `word_features`: C is "learnt" from a random start, or stays at the "svd" of the co-occurrence counts of train
     (`nplm2003.neural.cooccurrence`); the other parameters start the same in both cases. `outputs`: the output layer
     (`nplm2003.neural.outputs`), with `class_of` (|V|,), the classes of the words, where it is not one of "words".
+    `architecture`: the paper's, or another with its `options` (`nplm2003.neural.architectures`).
     Several `processes` of `threads` each share the work by a `scheme` of `nplm2003.neural.parallel`, on the CPU.
     Writes into `output`: `weights.pt` (the best epoch), `features.npy` (its C), `learning_curve.csv` and
     `training.json`. While it runs, `output/checkpoints` holds the last and the best epoch; a run that was killed
@@ -284,22 +323,37 @@ def train(
     if scheme == "vocabulary" and (preset.sampled or outputs != "words"):
         raise UserError("the vocabulary is split for exact softmax over all words alone: choose another scheme")
     _require_memory(count_parameters(store.size, order, hidden, features, direct))
-    model = NeuralLanguageModel(store.size, order, hidden, features, direct, output_layer)
+    if architecture != PAPER:
+        _require_plain(architecture, preset, scheme, word_features)
+    model = make_network(
+        architecture,
+        vocabulary=store.size,
+        order=order,
+        hidden=hidden,
+        features=features,
+        direct=direct,
+        options=options or {},
+        output=output_layer,
+    )
+    if isinstance(model, Variant):
+        model.dropout = preset.dropout
     if preset.bias_start == "unigram":
         model.b.data.copy_(output_layer.start(store.train_counts))
     if word_features == "svd":
         model.C.data.copy_(svd_features(store, features))
         model.C.requires_grad_(False)
 
-    windows = Windows(store, "train", order)
+    windows = in_order(model, store, "train")
     epochs = preset.epochs(direct)
     objective = make_objective(preset, store.train_counts, output_layer.descend)
-    module = Trainer(model, preset, objective, seed, total=epochs * len(windows))
+    module = Trainer(model, preset, objective, seed, total=epochs * examples_of(windows, preset.batch))
     settings = {
+        "architecture": architecture,
         "order": order,
         "hidden": hidden,
         "features": features,
         "direct": direct,
+        "options": dict(options or {}),
         "word_features": word_features,
         "outputs": outputs,
         "classes": None if class_of is None else hashlib.sha256(class_of.tobytes()).hexdigest(),
@@ -315,7 +369,7 @@ def train(
             _fit,
             module,
             windows,
-            Windows(store, "valid", order),
+            in_order(model, store, "valid"),
             checkpoints,
             epochs,
             threads=threads,
@@ -340,7 +394,8 @@ def train(
             "provenance": dict(provenance or {}),
         }
         _write_curve(output / "learning_curve.csv", history, best_row["epoch"])
-        write_array(output / "features.npy", weights["C"].numpy())
+        model.load_state_dict(weights)
+        write_array(output / "features.npy", model.C.detach().numpy())
         with whole(output / "weights.pt") as temporary:
             shape = {key: settings[key] for key in SHAPE}
             classes = None if class_of is None else torch.from_numpy(class_of)
@@ -354,8 +409,8 @@ def train(
 
 def _fit(
     module: Trainer,
-    train: Windows,
-    valid: Windows,
+    train: Windows | Pieces,
+    valid: Windows | Pieces,
     checkpoints: Path,
     epochs: int,
     team: Team,
@@ -405,8 +460,9 @@ def _fit(
         parameters = sum(parameter.numel() for parameter in module.parameters())
         several = "" if alone else f"{team.processes} processes of "
         print(
-            f"{parameters:,} parameters, {len(train):,} examples an epoch, {several}{threads} thread(s) on {device}, "
-            f"matrix products {module.preset.matmul!r} (relative error {error:.1e})",
+            f"{parameters:,} parameters, {examples_of(train, module.preset.batch):,} examples an epoch, "
+            f"{several}{threads} thread(s) on {device}, matrix products {module.preset.matmul!r} (relative error "
+            f"{error:.1e})",
             file=sys.stderr,
             flush=True,
         )
@@ -421,6 +477,17 @@ def _fit(
     except SystemExit:  # what Lightning makes of an interrupt
         raise KeyboardInterrupt from None
     return module.history, device, error
+
+
+def _require_plain(architecture: str, preset: Preset, scheme: str | None, word_features: str) -> None:
+    """Refuse what is made for the paper's network alone."""
+    for found, said in (
+        (scheme is not None, "is trained by one process: set parallel to null"),
+        (preset.weight_decay > 0, "has no weight decay: choose a preset without"),
+        (word_features != "learnt", "learns its features from a random start: set word_features to learnt"),
+    ):
+        if found:
+            raise UserError(f"the architecture {architecture} {said}")
 
 
 def _require_memory(parameters: int) -> None:

@@ -1,0 +1,105 @@
+"""The extended table: what came before and after the paper, and the best that the same tokens allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from nplm2003.errors import UserError
+from nplm2003.files import read_object
+from nplm2003.neural.architectures import ARCHITECTURES, PAPER
+from nplm2003.outcomes import Outcomes, Row, best
+from nplm2003.scoring import SPLITS
+
+# When a method was a language model first, as far as we know: of n-grams by their kind, of the paper's network by what
+# it has that is not the paper's. Those of other networks stand with their architectures.
+YEARS = {
+    "interpolated": 1980,  # Jelinek and Mercer
+    "katz": 1987,
+    "absolute-discounting": 1991,  # Ney and Essen
+    "class-based": 1992,  # Brown and others
+    "kneser-ney": 1995,
+    "add-k": 1920,  # Lidstone; a language model much later
+    "maximum-likelihood": 1948,  # Shannon
+    PAPER: 2003,
+}
+WORD_FEATURES_YEARS = {"word2vec": 2013}
+OUTPUTS_YEARS = {"classes": 2001, "tree": 2005}  # Goodman; Morin and Bengio
+
+
+def year_of(outcomes: Outcomes, row: Row) -> int:
+    """The year of a row: of a mixture, that of its newest part."""
+    settings = row.settings
+    if row.kind == "mixture":
+        return max(year_of(outcomes, part) for part in outcomes.parts(row))
+    if row.kind != "network":
+        return YEARS[row.kind]
+    if settings["architecture"] != PAPER:
+        return ARCHITECTURES[settings["architecture"]][2]
+    return max(
+        YEARS[PAPER],
+        WORD_FEATURES_YEARS.get(settings["word_features"], 0),
+        OUTPUTS_YEARS.get(settings["outputs"], 0),
+    )
+
+
+def cost_of(outcomes: Outcomes, row: Row) -> tuple[float | None, float | None]:
+    """Parameters and seconds of training of a row, None where they are not known; of a mixture, of its parts together.
+
+    Parameters of an n-gram model are the n-grams that it keeps. Seconds are the mean over the seeds; those of an n-gram
+    model are of the job that estimated it.
+    """
+    if row.kind == "mixture":
+        costs = [cost_of(outcomes, part) for part in outcomes.parts(row)]
+        totals = [None if None in each else sum(each) for each in zip(*costs, strict=True)]
+        return totals[0], totals[1]
+    if row.kind == "network":
+        shape = {"parameters": int, "seconds": float}
+        trainings = [read_object(run.folder / "training.json", shape) for run in row.runs]
+        return trainings[0]["parameters"], sum(each["seconds"] for each in trainings) / len(trainings)
+    description = row.runs[0].folder / ("model.json" if row.kind in ("kneser-ney", "class-based") else "weights.json")
+    parameters = read_object(description, {"parameters": int})["parameters"] if description.is_file() else None
+    rule = f"estimate_{row.kind.replace('-', '_')}"
+    measured = outcomes.corpus_folder / "benchmarks" / rule / f"{outcomes.policy},{row.model}.tsv"
+    return parameters, _seconds(measured) if measured.is_file() else None
+
+
+def _seconds(benchmark: Any) -> float:
+    try:
+        return float(pd.read_csv(benchmark, sep="\t")["s"].iloc[0])
+    except (ValueError, LookupError) as error:
+        raise UserError(f"{benchmark} is not a benchmark file of Snakemake: delete it and run the rule") from error
+
+
+def extended_records(outcomes: Outcomes) -> list[dict[str, Any]]:
+    """One record per row of the main and of the extended table, by year; `best` marks what validation chooses."""
+    rows = {"main": outcomes.rows(), "extended": outcomes.extended_rows()}
+    every = [*rows["main"], *rows["extended"]]
+    single = best([row for row in every if row.kind != "mixture"])
+    mixture = best([row for row in every if row.kind == "mixture"])
+    marks = {row.model: mark for row, mark in ((single, "single"), (mixture, "mixture")) if row is not None}
+    records = []
+    for table, of_table in rows.items():
+        for row in of_table:
+            parameters, seconds = cost_of(outcomes, row)
+            commits = dict.fromkeys(run.evaluation["provenance"]["commit"] for run in row.runs)
+            mixed = row.settings.get("components")
+            records.append(
+                {
+                    "model": row.model,
+                    "year": year_of(outcomes, row),
+                    "table": table,
+                    "architecture": row.settings["architecture"] if row.kind == "network" else row.kind,
+                    **{key: row.settings[key] for key in ("options", "order", "hidden", "features", "preset")},
+                    "components": " ".join(mixed) if mixed else None,
+                    "seed": row.seeds,
+                    "parameters": parameters,
+                    "seconds": seconds,
+                    **{split: row.perplexity(split) for split in SPLITS},
+                    **{f"{split}_sd": row.deviation(split) for split in ("valid", "test")},
+                    "best": marks.get(row.model),
+                    "commit": " ".join(commit[:12] for commit in commits if commit) or None,
+                }
+            )
+    return sorted(records, key=lambda record: record["year"])
