@@ -154,7 +154,9 @@ def network_code(wildcards):
     """The modules that train a network; only one whose features are not learnt depends on where they come from."""
     fixed = ["neural/cooccurrence"] if find_row(STUDY, wildcards.model)["word_features"] != "learnt" else []
     architecture = find_row(STUDY, wildcards.model)["architecture"]
-    others = [] if architecture == PAPER else ["neural/variant", f"neural/architectures/{ARCHITECTURES[architecture][0]}"]
+    others = (
+        [] if architecture == PAPER else ["neural/variant", f"neural/architectures/{ARCHITECTURES[architecture][0]}"]
+    )
     return modules(
         "neural/model",
         "neural/objectives",
