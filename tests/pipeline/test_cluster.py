@@ -32,9 +32,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory, invented_text: Callable[...,
 def test_a_sweep_of_100_rows_is_planned_in_seconds_and_shares_what_it_can(clone: Clone) -> None:
     before = clone.planned("all")
     # Hidden layers of 1 to 100 units; every second row has an output layer that needs the word classes.
+    outputs = {0: "words\t", 1: "tree\t6"}
     networks = "".join(
-        f"\nh{row}\t\t5\t{row}\t3\tno\tlearnt\t{'tree' if row % 2 else 'words'}\t{6 if row % 2 else ''}\tpaper\t1\tno"
-        for row in range(1, ROWS + 1)
+        f"\nh{row}\t\tmlp\t5\t{row}\t3\tno\t\tlearnt\t{outputs[row % 2]}\tpaper\t1\tno" for row in range(1, ROWS + 1)
     )
     points = "".join(f"\nhidden\t\t\th{row}" for row in range(1, ROWS + 1))
     start = time.monotonic()
@@ -57,13 +57,12 @@ def test_a_sweep_of_100_rows_is_planned_in_seconds_and_shares_what_it_can(clone:
 def test_small_jobs_are_grouped_and_networks_stay_on_their_own(clone: Clone) -> None:
     output = clone.tiny("all", "--profile", "profiles/slurm", "--dry-run")
     groups = re.findall(r"Group job (\w+)", output)
-    # Nine networks, scored four at a time.
-    assert sorted(groups) == ["ngrams", "results", "scoring", "scoring", "scoring", "tokens"]
+    # Eleven networks, scored four at a time.
+    assert sorted(groups) == ["classes", "ngrams", "results", "scoring", "scoring", "scoring", "tokens"]
     alone = re.findall(r"^Job \d+: (.*)$", output, flags=re.MULTILINE)
-    assert sum(job.startswith("Training ") for job in alone) == 9
-    assert sum(job.startswith("Learning ") for job in alone) == 1
+    assert sum(job.startswith("Training ") for job in alone) == 11
     # The rest runs where Snakemake does.
-    assert {job.split()[0] for job in alone} == {"Training", "Learning", "Finding", "Writing", "All"}
+    assert {job.split()[0] for job in alone} == {"Training", "Finding", "Writing", "All"}
 
 
 def test_any_scheduler_gets_scripts_with_their_threads_memory_and_time(clone: Clone, tmp_path: Path) -> None:

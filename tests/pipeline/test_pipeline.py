@@ -45,12 +45,16 @@ FIGURES = (
     "word-frequency",
     "word-features",
     "policies",
+    "extended",
     # Of the sweeps over hidden units and features the tiny study has no point.
     "sweep-order",
     "sweep-train",
     "sweep-policy",
 )
-TABLE_NAMES = ("main", "runs", "compare", "claims", "policies", "targets", "departures", "neighbours", "sweeps")
+TABLE_NAMES = (
+    *("main", "runs", "compare", "claims", "policies", "targets", "departures", "neighbours", "extended", "sweeps"),
+)
+EXTENDED = 3  # rows of the extended table alone
 SWEPT = 2  # models under the study's policy that are in the sweeps only
 
 
@@ -121,6 +125,17 @@ def test_the_main_table_has_every_row_and_the_columns_in_order(study: Clone) -> 
         assert float(row["test_low"]) < float(row["test"]) < float(row["test_high"])
 
 
+def test_the_extended_table_has_the_other_architectures_too(study: Clone) -> None:
+    rows = {row["model"]: row for row in read_table(study.folder / RESULTS / "tables" / "extended.csv")}
+    assert len(rows) == len(ROWS) + EXTENDED
+    assert (rows["lstm-net"]["architecture"], rows["lstm-net"]["options"]) == ("lstm", "rate=0.01")
+    assert rows["lstm-mixed"]["components"] == "lstm-net MLP1 kneser-ney-5"
+    assert [row["best"] for row in rows.values() if row["best"]] == ["single", "mixture"]
+    for model in ("lstm-net", "log-bilinear-net", "lstm-mixed", "kneser-ney-5"):
+        assert int(rows[model]["parameters"]) > 0 and float(rows[model]["seconds"]) >= 0
+        assert 1 < float(rows[model]["test"]) <= 60
+
+
 def test_the_claims_are_tested_or_say_what_is_missing(study: Clone) -> None:
     claims = {claim["claim"]: claim for claim in read_table(study.folder / RESULTS / "tables" / "claims.csv")}
     assert claims["1"]["comparison"].startswith("MLP2 against ") and claims["1"]["verdict"] != "not tested"
@@ -135,7 +150,7 @@ def test_all_models_score_the_same_tokens(study: Clone) -> None:
         json.loads(path.read_text()) for path in (study.folder / RESULTS / "rank30").rglob("evaluation.json")
     ]
     # Two networks and two mixtures have a second seed.
-    assert len(evaluations) == len(ROWS) + 4 + SWEPT
+    assert len(evaluations) == len(ROWS) + 4 + EXTENDED + SWEPT
     for evaluation in evaluations:
         assert evaluation["tokens"] == statistics["tokens"]
         assert evaluation["vocabulary"] == statistics["fingerprint"]
@@ -167,7 +182,7 @@ def test_features_that_are_not_learnt_stay_as_they_were_counted(study: Clone) ->
 def test_a_study_without_sweeps_runs_none(clone: Clone) -> None:
     with clone.changed("config/tiny/study.yaml", "sweeps: config/tiny/sweeps.tsv", "sweeps: null"):
         planned = clone.planned("all")
-    assert planned["train_network"] == 7
+    assert planned["train_network"] == 9
     assert not [rule for rule in planned if "sweep" in rule or "cut" in rule]
 
 
@@ -179,8 +194,8 @@ def test_the_timings_name_every_job_that_computes(study: Clone) -> None:
     counted = ("build_tokens", "train_network", "mix_scores", "learn_classes", "score_class_based")
     assert {rule: sum(job[0] == rule for job in jobs) for rule in counted} == {
         "build_tokens": 2,
-        "train_network": 9,
-        "mix_scores": 5,
+        "train_network": 11,
+        "mix_scores": 6,
         "learn_classes": 1,  # shared by the rows that differ in the order alone
         "score_class_based": 2,
     }

@@ -49,6 +49,12 @@ def test_estimates_by_hand(trigram: tuple[int, int, int], expected: tuple[float,
     assert counts.probabilities(*arrays(*trigram))[0] == pytest.approx(expected)
 
 
+def test_parameters_are_the_n_grams_that_occur() -> None:
+    ids = TRAIN.tolist()
+    seen = [len({tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)}) for n in (1, 2, 3)]
+    assert TrigramCounts(TRAIN, 4).parameters == sum(seen)
+
+
 def test_bins_by_hand() -> None:
     counts = TrigramCounts(TRAIN, 4)
     # ceil(-log((1 + freq) / 6)): freq 2 -> log 2 = 0.69, freq 1 -> log 3 = 1.10, freq 0 -> log 6 = 1.79.

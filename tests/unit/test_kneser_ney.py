@@ -153,6 +153,9 @@ def test_discounts_by_hand(store: TokenStore, lmplz: Path, tmp_path: Path) -> No
     expected = [i - (i + 1) * y * counts[i + 1] / counts[i] for i in (1, 2, 3)]
     assert description["discounts"][4] == pytest.approx(expected, rel=1e-4)
     assert 4 not in description["fallback_orders"]
+    # Every n-gram of every order has a line with a tab.
+    (arpa,) = tmp_path.rglob("*.arpa")
+    assert description["parameters"] == sum("\t" in line for line in arpa.read_text().splitlines())
 
 
 def test_fallback_discounts_are_recorded(

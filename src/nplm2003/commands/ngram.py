@@ -196,7 +196,7 @@ def _estimate_class_based(options: argparse.Namespace) -> None:
         raise UserError(f"{options.output} would write over the description of {options.classes}: name another output")
     stream = ClassStream(store, class_of)
     more = {"classes": classes["classes"], "classes_fingerprint": classes["fingerprint"]}
-    estimate(stream, options.order, options.lmplz, options.output, options.memory, more)
+    estimate(stream, options.order, options.lmplz, options.output, options.memory, more, store.size)
 
 
 def _score_class_based(options: argparse.Namespace) -> None:
@@ -226,7 +226,8 @@ def _estimate_interpolated(options: argparse.Namespace) -> None:
     from nplm2003.vocabulary import TokenStore
 
     store = TokenStore(options.tokens)
-    weights, tokens, history = estimate(TrigramCounts(store["train"], store.size), store)
+    counts = TrigramCounts(store["train"], store.size)
+    weights, tokens, history = estimate(counts, store)
     bins = [
         {"bin": q, "valid_tokens": int(n), "weights": vector.tolist()}
         for q, (n, vector) in enumerate(zip(tokens, weights, strict=True))
@@ -238,6 +239,7 @@ def _estimate_interpolated(options: argparse.Namespace) -> None:
             "vocabulary": store.fingerprint,
             "estimates": ["1/|V|", "p1(w)", "p2(w|v)", "p3(w|u,v)"],
             "bins": bins,
+            "parameters": counts.parameters + 4 * len(bins),
             "history": history,
             "provenance": provenance({"order": 3}),
         },

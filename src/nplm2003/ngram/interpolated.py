@@ -60,6 +60,11 @@ class TrigramCounts:
         return np.ceil(-np.log((1 + frequency) / self.total)).astype(np.int64)
 
     @property
+    def parameters(self) -> int:
+        """The counts that are kept: of words, pairs and triples of train."""
+        return int(np.count_nonzero(self.words)) + len(self._pairs) + len(self._triples)
+
+    @property
     def number_of_bins(self) -> int:
         """One more than the bin of contexts that never occur in train, the last."""
         return int(self._bin(np.zeros(1))[0]) + 1

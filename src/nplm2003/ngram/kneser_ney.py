@@ -46,6 +46,7 @@ FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
 CHUNK = 1 << 16
 NEGLIGIBLE = 1e-4  # reserved mass that is left alone
 
+_COUNT = re.compile(rb"ngram \d+=(\d+)")  # of the n-grams of one order, in an ARPA file
 _STATISTICS = re.compile(r"^(\d+) \d+ D1=(\S+) D2=(\S+) D3\+=(\S+)$", re.MULTILINE)
 # "... 3-grams with adjusted count 4 because we didn't observe ..." or "... 1-gram discount out of range for ...: -0.2".
 _NO_DISCOUNTS = re.compile(r"\d+-grams with adjusted count [^;\n]*|\d+-gram discount out of range [^\n]*?(?=\.  )")
@@ -75,12 +76,14 @@ def estimate(
     output: Path,
     memory: str = "256M",
     more: Mapping[str, Any] = MappingProxyType({}),
+    parameters: int = 0,
 ) -> dict[str, Any]:
     """Estimate the model of `order` on train: an ARPA file at `output`, and beside it a .json that describes it.
 
     `memory` is lmplz's sorting memory, a number and a unit (K, M, G). Where the discounts of an order cannot be
     computed (Chen and Goodman's formula needs n-grams seen 1, 2, 3 and 4 times), that order takes
-    `FALLBACK_DISCOUNTS`, and the description says so. `more` goes into the description too. Returns the description.
+    `FALLBACK_DISCOUNTS`, and the description says so. `more` goes into the description too; as `parameters` it has the
+    number of n-grams of all orders, and those that the model has beside them. Returns the description.
     """
     check_order(order)
     train = store["train"]
@@ -102,12 +105,13 @@ def estimate(
         if status:
             said = last_line(log) or "it says nothing"
             raise UserError(f"lmplz failed with status {status}: {said}; its log is above")
-        _require_whole(arpa, order)
+        ngrams = _count_whole(arpa, order)
         description = {
             "format": 1,
             "order": order,
             "vocabulary": store.fingerprint,
             **more,
+            "parameters": ngrams + parameters,
             "vocab_pad": vocab_pad,
             "discounts": {int(n): [float(d) for d in amounts] for n, *amounts in _STATISTICS.findall(log)},
             "fallback": fallback[0] in options,
@@ -157,14 +161,16 @@ def _lmplz(lmplz: Path, options: Sequence[str], ids: np.ndarray, size: int, arpa
     return status, text
 
 
-def _require_whole(arpa: Path, order: int) -> None:
-    """Refuse an ARPA file without its beginning or its end."""
+def _count_whole(arpa: Path, order: int) -> int:
+    """The number of n-grams that an ARPA file says it has; refuses one without its beginning or its end."""
     with arpa.open("rb") as stream:
         begins = stream.readline().strip() == b"\\data\\"
+        counts = [_COUNT.match(stream.readline()) for _ in range(order)]
         stream.seek(max(0, arpa.stat().st_size - 16))
         ends = stream.read().strip().endswith(b"\\end\\")
-    if not begins or not ends:
+    if not begins or not ends or not all(counts):
         raise UserError(f"lmplz wrote no whole model of order {order}: put another lmplz in its place (`build-lmplz`)")
+    return sum(int(count[1]) for count in counts if count)
 
 
 def _id_words(size: int) -> list[str]:
