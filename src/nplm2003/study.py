@@ -283,6 +283,11 @@ def _check_architecture(
 ) -> None:
     """A row of another architecture than the paper's leaves alone what is made for the paper's network."""
     architecture = row["architecture"]
+    if architecture.startswith(("bidirectional", "bi-")):
+        raise UserError(
+            f"{where}: architecture {architecture}: a model that reads what follows a word gives it no probability that "
+            "can be compared with a language model's (docs/beyond.md): choose one that reads from left to right"
+        )
     if architecture not in (PAPER, *ARCHITECTURES):
         raise UserError(f"{where}: no architecture {architecture!r}; there are {', '.join((PAPER, *ARCHITECTURES))}")
     try:

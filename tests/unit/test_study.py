@@ -435,6 +435,11 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
         changed("MLP9", "architecture", "rbm"),
         ["MLP9: no architecture 'rbm'", "lstm"],
     ),
+    "both directions": (
+        "networks",
+        changed("MLP9", "architecture", "bidirectional-lstm"),
+        ["MLP9: architecture bidirectional-lstm: a model that reads what follows", "docs/beyond.md"],
+    ),
     "direct recurrence": (
         "networks",
         changed("MLP1", "architecture", "lstm"),
