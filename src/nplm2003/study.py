@@ -285,8 +285,8 @@ def _check_architecture(
     architecture = row["architecture"]
     if architecture.startswith(("bidirectional", "bi-")):
         raise UserError(
-            f"{where}: architecture {architecture}: a model that reads what follows a word gives it no probability that "
-            "can be compared with a language model's (docs/beyond.md): choose one that reads from left to right"
+            f"{where}: architecture {architecture}: a model that reads what follows a word gives it no probability "
+            "that can be compared with a language model's (docs/beyond.md): choose one that reads from left to right"
         )
     if architecture not in (PAPER, *ARCHITECTURES):
         raise UserError(f"{where}: no architecture {architecture!r}; there are {', '.join((PAPER, *ARCHITECTURES))}")

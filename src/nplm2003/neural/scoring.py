@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from nplm2003.errors import UserError
-from nplm2003.neural.architectures import PAPER
 from nplm2003.neural.data import Pieces, Windows, stream_loader
 from nplm2003.neural.model import NeuralLanguageModel
 from nplm2003.neural.network import make_network
@@ -117,10 +116,10 @@ def load_network(path: Path | str, store: TokenStore) -> Network:
             )
         class_of = None if content["class_of"] is None else content["class_of"].numpy()
         model = make_network(
-            shape.get("architecture", PAPER),
+            shape["architecture"],
             vocabulary=store.size,
             **{key: shape[key] for key in ("order", "hidden", "features", "direct")},
-            options=shape.get("options", {}),
+            options=shape["options"],
             output=make_output(shape["outputs"], store.size, class_of, store.train_counts),
         )
         model.load_state_dict(content["weights"])
