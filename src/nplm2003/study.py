@@ -213,7 +213,7 @@ def _rows(
         if row["preset"] not in presets:
             raise UserError(f"{where}: no preset {row['preset']!r}; the configuration has {', '.join(sorted(presets))}")
         _check_architecture(row, where, presets[row["preset"]], configuration["parallel"])
-        if row["hidden"] == 0 and not row["direct"]:
+        if row["hidden"] == 0 and not row["direct"] and row["architecture"] == PAPER:
             raise UserError(f"{where}: with hidden 0 and direct no, the output ignores the context; change one of them")
         if row["outputs"] != "words" and presets[row["preset"]]["objective"] != "softmax":
             raise UserError(
@@ -300,7 +300,6 @@ def _check_architecture(
         return
     for found, said in (
         (row["direct"], "has no direct connections: set direct to no"),
-        (row["hidden"] == 0, "needs hidden units"),
         (row["outputs"] != "words", "has one softmax over all words: set outputs to words"),
         (row["word_features"] != "learnt", "learns its features from a random start: set word_features to learnt"),
         (preset["weight_decay"] > 0, "has no weight decay: choose a preset without"),

@@ -55,7 +55,7 @@ MLP9-paper	MLP9	mlp	5	5	3	no		learnt	words		paper	1	yes
 MLP9-svd		mlp	5	5	3	no		svd	words		paper	1	yes
 MLP9-tree		mlp	5	5	3	no		learnt	tree	6	paper	1	yes
 lstm-net		lstm	6	8	6	no	rate=0.01	learnt	words		tiny	1	extended
-log-bilinear-net		log-bilinear	4	8	6	no		learnt	words		tiny	1	extended
+log-bilinear-net		log-bilinear	4	0	6	no		learnt	words		tiny	1	extended
 short		mlp	4	4	3	yes		learnt	words		modern	1	no
 """,  # noqa: E501
     "ngrams": """\

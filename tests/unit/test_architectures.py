@@ -35,7 +35,13 @@ SAMPLED: dict[str, Any] = {"objective": "sampled-softmax", "noise_words": 7, "no
 def make(architecture: str, seed: int = 1, **options: float) -> Variant:
     torch.manual_seed(seed)
     made = make_network(
-        architecture, vocabulary=V, order=ORDER, hidden=HIDDEN, features=FEATURES, direct=False, options=options
+        architecture,
+        vocabulary=V,
+        order=ORDER,
+        hidden=HIDDEN if variant(architecture).has_hidden else 0,
+        features=FEATURES,
+        direct=False,
+        options=options,
     )
     assert isinstance(made, Variant)
     return made.double()
@@ -147,7 +153,7 @@ def test_a_transformer_looks_back_to_the_start_of_the_last_piece_and_no_further(
 
 def test_log_bilinear_by_hand() -> None:
     # One feature, two words of context: q = 2 * 0.5 + 3 * -1 = -2, y = C q + b.
-    model = LogBilinear(3, 3, 1, 1, {})
+    model = LogBilinear(3, 3, 0, 1, {})
     with torch.no_grad():
         model.O.copy_(torch.tensor([[2.0, 0.1], [3.0, 0.2], [-1.0, 0.3]]))
         model.T.copy_(torch.tensor([[0.5], [-1.0]]))
@@ -208,7 +214,8 @@ def test_training_reads_streams_that_go_on(tiny_store: TokenStore) -> None:
 
 
 def run(store: TokenStore, folder: Path, architecture: str, preset: Preset, **changes: Any) -> dict[str, Any]:
-    shape: dict[str, Any] = {"order": 5, "hidden": 8, "features": 8, "direct": False, "seed": 1}
+    hidden = 8 if variant(architecture).has_hidden else 0
+    shape: dict[str, Any] = {"order": 5, "hidden": hidden, "features": 8, "direct": False, "seed": 1}
     return training.train(store, preset=preset, output=folder, architecture=architecture, **{**shape, **changes})
 
 
@@ -262,6 +269,7 @@ def test_options_are_checked() -> None:
         ("transformer", {"heads": 1.5}, "heads is 1.5; it is a whole number from 1"),
         ("transformer", {"rate": 0}, "rate is 0; it is a number above 0"),
         ("transformer", {"heads": 3}, "3 heads do not divide 8 hidden units"),
+        ("log-bilinear", {}, "hidden is 8: this architecture has none"),
     ):
         with pytest.raises(UserError, match=said):
             make_network(architecture, vocabulary=5, order=3, hidden=8, features=4, direct=False, options=options)

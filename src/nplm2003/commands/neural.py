@@ -110,7 +110,7 @@ def _train(options: argparse.Namespace) -> None:
         raise UserError(
             f"--order {options.order} --hidden {options.hidden}: a network needs order >= 2 and hidden >= 0"
         )
-    if options.hidden == 0 and not options.direct:
+    if options.hidden == 0 and not options.direct and options.architecture == PAPER:
         raise UserError("a network with --hidden 0 needs --direct, or its output ignores the context")
     if (options.processes > 1) != (options.parallel is not None):
         raise UserError("--processes above 1 needs --parallel, which says how they share the work, and the reverse")

@@ -39,6 +39,7 @@ class Variant(nn.Module):
 
     OPTIONS: ClassVar[dict[str, float]] = {"rate": 1e-3}  # the learning rate of Adam
     sequential = False
+    has_hidden = True  # units between C and O, h of them
     C: Tensor
     O: Tensor
     direct = False
@@ -47,8 +48,9 @@ class Variant(nn.Module):
         self, vocabulary: int, order: int, hidden: int, features: int, options: Mapping[str, float], width: int
     ) -> None:
         super().__init__()
-        if hidden < 1:
-            raise UserError("this architecture needs hidden units: set hidden to 1 or more")
+        if (hidden > 0) != self.has_hidden:
+            wanted = "needs hidden units: set hidden to 1 or more" if self.has_hidden else "has none: set hidden to 0"
+            raise UserError(f"hidden is {hidden}: this architecture {wanted}")
         self.vocabulary, self.order, self.hidden, self.features = vocabulary, order, hidden, features
         self.options = {**self.OPTIONS, **options}
         self.output: Output = Words(vocabulary)

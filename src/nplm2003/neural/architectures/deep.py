@@ -39,9 +39,10 @@ class Deep(TiedVariant):
         self.P = nn.Linear(hidden, features, bias=False)
 
     def before_output(self, contexts: Tensor) -> Tensor:
-        vectors = self.drop(self.look_up(contexts))  # (B, n-1, m), the most recent word first
-        x = torch.cat([vectors[:, : self.near], self.means @ vectors], dim=1).flatten(start_dim=1)
-        a = self.A(x)
+        vectors = self.look_up(contexts)  # (B, n-1, m), the most recent word first
+        words = self.drop(self.means.expand(len(contexts), -1, -1))  # of the means, whole words are dropped
+        x = torch.cat([vectors[:, : self.near], words @ vectors], dim=1).flatten(start_dim=1)
+        a = self.A(self.drop(x))
         for layer in self.layers:
             a = a + self.drop(layer(a))
         return self.with_one(self.drop(self.P(self.norm(a))))

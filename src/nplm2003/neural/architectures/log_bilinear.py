@@ -20,6 +20,8 @@ from nplm2003.neural.variant import TiedVariant
 class LogBilinear(TiedVariant):
     """y = C q + b, q linear in the features of the context; no hidden units."""
 
+    has_hidden = False
+
     def __init__(self, vocabulary: int, order: int, hidden: int, features: int, options: Mapping[str, float]) -> None:
         super().__init__(vocabulary, order, hidden, features, options, width=features)
         bound = 1 / math.sqrt((order - 1) * features)
