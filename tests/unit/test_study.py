@@ -406,7 +406,7 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
         changed("classes-500-3", "classes", "16383"),
         ["row classes-500-3", "16383 classes for the 16383 words of policy top16383"],
     ),
-    "unknown kind": ("ngrams", changed("kneser-ney-3", "kind", "katz"), ["row kneser-ney-3: kind", "'katz'"]),
+    "unknown kind": ("ngrams", changed("katz-3", "kind", "kats"), ["row katz-3: kind", "'kats'"]),
     "unknown preset": ("networks", changed("MLP1", "preset", "mdern"), ["row MLP1", "no preset 'mdern'", "modern"]),
     "nothing to look at": ("networks", changed("MLP3", "direct", "no"), ["row MLP3", "hidden 0 and direct no"]),
     "order 1": ("networks", changed("MLP1", "order", "1"), ["row MLP1: order", "1 is less than the minimum of 2"]),

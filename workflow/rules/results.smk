@@ -47,6 +47,7 @@ FIGURE_INPUTS = {
     "word-frequency": [*EVALUATIONS, MAIN_STATISTICS],
     "word-features": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
     "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS, *PUBLISHED],
+    "smoothing": [],  # it draws counts of its own
     **{figure: SWEEPS for figure in FIGURES if figure.startswith("sweep-")},
 }
 # What the module of a figure takes from others, beside `style` and `outcomes`.
@@ -55,6 +56,7 @@ FIGURE_CODE = {
     "mixtures": ["mixture", "em", "scoring"],
     "words": ["neighbours"],
     "sweeps": ["sweeps", "figures/comparisons"],
+    "smoothing": ["ngram/smoothed", "ngram/counts"],
 }
 
 
@@ -374,6 +376,7 @@ rule reference:
         [f"{folder}/scores/scores.json" for folder in runs()],
         [f"{folder}/training.json" for folder in NETWORKS],
         [f"{folder}/weights.json" for folder in runs(models_of("mixture", "interpolated"))],
+        [f"{folder}/smoothing.json" for folder in runs(models_of(*SMOOTHED_KINDS))],
         [f"{MAIN}/classes/{classes}/classes.json" for classes in CLASSES],
         study=STUDY_FILE,
     params:

@@ -26,6 +26,7 @@ FIGURES = {
     "word-frequency": ("words", "draw_word_frequency"),
     "word-features": ("words", "draw_word_features"),
     "policies": ("comparisons", "draw_policies"),
+    "smoothing": ("smoothing", "draw_smoothing"),
     "sweep-order": ("sweeps", "draw_sweep_order"),
     "sweep-hidden": ("sweeps", "draw_sweep_hidden"),
     "sweep-features": ("sweeps", "draw_sweep_features"),
