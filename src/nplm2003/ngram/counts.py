@@ -66,6 +66,15 @@ class NgramCounts:
         rank[order] = np.searchsorted(keys[:-1], wanted[order])
         return np.where(keys[rank] == wanted, rank, len(keys) - 1)
 
+    def walk(self, stream: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """For n from 2 to `order`: n, and of every token of `stream` but the first `order` - 1, which are context, the
+        rank of the n - 1 words before it and that of the n-gram it ends; int64, shape (tokens,)."""
+        ranks, first = stream, self.order - 1
+        for n in range(2, self.order + 1):
+            contexts = ranks[:-1]
+            ranks = self.find(n, contexts, stream[n - 1 :])
+            yield n, contexts[first + 1 - n :], ranks[first + 1 - n :]
+
 
 def windows(store: TokenStore, split: str, length: int) -> Iterator[np.ndarray]:
     """The ids of `split` in chunks, each after the `length` ids (1 or more) before it: int64, shape (length + tokens,).

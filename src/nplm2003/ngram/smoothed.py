@@ -191,12 +191,9 @@ class SmoothedNgram:
 
         `stream`: int64 ids; |V| stands for a word before the beginning.
         """
-        longest = self.counts.order
-        ranks, result = stream, self._probabilities[1][stream[longest - 1 :]]
-        for n in range(2, longest + 1):
-            contexts = ranks[:-1]
-            ranks = self.counts.find(n, contexts, stream[n - 1 :])
-            result = self._longer(n, contexts[longest - n :], ranks[longest - n :], result)
+        result = self._probabilities[1][stream[self.counts.order - 1 :]]
+        for n, contexts, ranks in self.counts.walk(stream):
+            result = self._longer(n, contexts, ranks, result)
         return result
 
     def _longer(self, n: int, contexts: np.ndarray, ranks: np.ndarray, lower: np.ndarray) -> np.ndarray:
@@ -282,28 +279,18 @@ def estimate_discounts(kind: str, numbers: list[list[int]]) -> dict[str, Any]:
 
 def _best_k(counts: NgramCounts, store: TokenStore) -> tuple[float, float]:
     """The k of `GRID` that makes validation most likely, and its nats per token."""
-    count, total = (
-        np.concatenate(each) for each in zip(*(_seen(counts, s) for s in _held_out(counts, store)), strict=True)
-    )
-    # Few different pairs stand for all tokens.
-    pairs, times = np.unique(np.stack([count, total]), axis=1, return_counts=True)
+    seen = np.concatenate([_seen(counts, stream) for stream in windows(store, "valid", counts.order - 1)], axis=1)
+    pairs, times = np.unique(seen, axis=1, return_counts=True)  # a few stand for all tokens
     nats = [-np.average(np.log((pairs[0] + k) / (pairs[1] + k * counts.size)), weights=times) for k in GRID]
     best = int(np.argmin(nats))
     return float(GRID[best]), float(nats[best])
 
 
-def _held_out(counts: NgramCounts, store: TokenStore) -> Iterator[np.ndarray]:
-    return windows(store, "valid", counts.order - 1)
-
-
-def _seen(counts: NgramCounts, stream: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """c(h w) and c(h) of every token of `stream`, as in `SmoothedNgram.probabilities`, for its longest h in train."""
-    longest, ranks, words = counts.order, stream, stream[counts.order - 1 :]
-    count, total = counts.counts[1][words], np.full(len(words), counts.total)
-    for n in range(2, longest + 1):
-        contexts = ranks[:-1]
-        ranks = counts.find(n, contexts, stream[n - 1 :])
-        followed = counts.followed[n - 1][contexts[longest - n :]]
-        count = np.where(followed > 0, counts.counts[n][ranks[longest - n :]], count)
-        total = np.where(followed > 0, followed, total)
-    return count, total
+def _seen(counts: NgramCounts, stream: np.ndarray) -> np.ndarray:
+    """c(h w) and c(h) for the longest h in train, of the tokens of `SmoothedNgram.probabilities`: shape (2, tokens)."""
+    words = stream[counts.order - 1 :]
+    result = np.stack([counts.counts[1][words], np.full(len(words), counts.total)])
+    for n, contexts, ranks in counts.walk(stream):
+        followed = counts.followed[n - 1][contexts]
+        result = np.where(followed > 0, [counts.counts[n][ranks], followed], result)
+    return result
