@@ -18,7 +18,8 @@ word, and P(w | h) = P(w | h') wherever c(h) = 0; below the unigram stands 1 / |
 
       P(w | h) = max(c(h w) - D, 0) / c(h) + D N(h) / c(h) P(w | h'),   D = n(1) / (n(1) + 2 n(2)),
 
-  N(h) the number of different words after h. D is theirs, of each order; nothing is fitted on validation.
+  N(h) the number of different words after h. D is theirs, of each order, and not fitted on validation: on Brown that
+  would make it larger, and perplexity 5 % lower.
 
 Good-Turing discounts are not usable where some n(r) is 0 or a d(r) is not between 0 and 1, as for words of a vocabulary
 that leaves out rare ones: such an order takes d(r) = 1 - D / r. Where n(1) or n(2) is 0, D is `FALLBACK_DISCOUNT`. What
