@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nplm2003.ngram import SMOOTHED_KINDS
 from nplm2003.published import stands_in
 
 Mapped = Mapping[str, Any]
@@ -335,6 +336,15 @@ DEPARTURES = (
         "A penalty on (log Z)^2, for Z the sum of e^y over V, is added to the cost of every example (Devlin and others "
         "2014); the paper's cost has no such term. Scores are normalised exactly.",
         _preset(lambda preset: preset["self_normalisation"] > 0),
+    ),
+    Departure(
+        32,
+        "different",
+        "Smoothing older than Kneser-Ney",
+        "The paper has no such row: relative frequencies as they are, a constant added to every count (the best on "
+        "validation), Good-Turing discounts with Katz back-off, or absolute discounting, in n-grams of words: what its "
+        "baselines had already gained.",
+        lambda study, row: row["kind"] in SMOOTHED_KINDS,
     ),
 )
 

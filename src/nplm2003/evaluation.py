@@ -18,7 +18,7 @@ FREQUENCY_EDGES = (0, 1, 2, 10, 100, 1_000, 10_000)
 def perplexity(scores: np.ndarray) -> float:
     """exp(-sum of natural-log probabilities / number of tokens), summed in float64 (section 4 of the paper).
 
-    `scores`: shape (tokens,). An empty array has no perplexity and is an error.
+    `scores`: shape (tokens,); where one is -inf the perplexity is infinite. An empty array has none and is an error.
     """
     if len(scores) == 0:
         raise ValueError("the perplexity of no tokens is not defined")
@@ -26,7 +26,7 @@ def perplexity(scores: np.ndarray) -> float:
 
 
 def _exp(nats: float) -> float:
-    """exp(nats), a perplexity; UserError where it is too large for a number."""
+    """exp(nats), a perplexity; UserError where finite nats are too many for a number."""
     try:
         return math.exp(nats)
     except OverflowError as error:
@@ -66,7 +66,8 @@ def evaluate(scores: Scores, targets: Mapping[str, np.ndarray], train_counts: np
 
     `targets` maps each split to its token ids; `train_counts[w]` is how often word w occurs in train. The result holds
     `perplexity` and `tokens` per split, `by_frequency` per split, and `seen` / `unseen`: the perplexity of valid and
-    test tokens whose word occurs / never occurs in train (None where there are none).
+    test tokens whose word occurs / never occurs in train (None where there are none). Perplexities and nats of tokens
+    with probability 0 are infinite: `files.name_infinities` makes JSON of them.
     """
     for split in SPLITS:
         if len(scores[split]) != len(targets[split]):

@@ -9,6 +9,7 @@ import pandas as pd
 from nplm2003.errors import UserError
 from nplm2003.files import read_object
 from nplm2003.neural.architectures import ARCHITECTURES, PAPER
+from nplm2003.ngram import SMOOTHED_KINDS
 from nplm2003.outcomes import Outcomes, Row, best
 from nplm2003.scoring import SPLITS
 
@@ -58,9 +59,11 @@ def cost_of(outcomes: Outcomes, row: Row) -> tuple[float | None, float | None]:
         shape = {"parameters": int, "seconds": float}
         trainings = [read_object(run.folder / "training.json", shape) for run in row.runs]
         return trainings[0]["parameters"], sum(each["seconds"] for each in trainings) / len(trainings)
-    description = row.runs[0].folder / ("model.json" if row.kind in ("kneser-ney", "class-based") else "weights.json")
+    smoothed = row.kind in SMOOTHED_KINDS
+    name = "smoothing" if smoothed else {"interpolated": "weights"}.get(row.kind, "model")
+    description = row.runs[0].folder / f"{name}.json"
     parameters = read_object(description, {"parameters": int})["parameters"] if description.is_file() else None
-    rule = f"estimate_{row.kind.replace('-', '_')}"
+    rule = f"estimate_{'smoothed' if smoothed else row.kind.replace('-', '_')}"
     measured = outcomes.corpus_folder / "benchmarks" / rule / f"{outcomes.policy},{row.model}.tsv"
     return parameters, _seconds(measured) if measured.is_file() else None
 

@@ -79,6 +79,28 @@ def write_json(path: Path | str, content: Any) -> None:
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+# How JSON files hold an infinite perplexity: as text, since JSON has no such number. No row can have these names.
+INFINITE = ("+infinity", "-infinity")
+
+
+def name_infinities(content: Any) -> Any:
+    """Plain JSON values with every infinite number as one of the texts `INFINITE`; a NaN stays one."""
+    if isinstance(content, dict):
+        return {key: name_infinities(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [name_infinities(value) for value in content]
+    return INFINITE[content < 0] if isinstance(content, float) and math.isinf(content) else content
+
+
+def number_infinities(content: Any) -> Any:
+    """What `name_infinities` was given."""
+    if isinstance(content, dict):
+        return {key: number_infinities(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [number_infinities(value) for value in content]
+    return float(content) if content in INFINITE else content
+
+
 def read_json(path: Path | str) -> Any:
     """Read a JSON file; raises UserError where it holds no JSON."""
     try:

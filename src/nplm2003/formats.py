@@ -41,6 +41,7 @@ LATEX_SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "\N{MINUS SIGN}": "$-$",
+    "\N{INFINITY}": r"$\infty$",
     **{character: "\\" + character for character in "&%$#_{}"},
 }
 # A word of the corpus may be any of these, which Markdown would take for markup.
@@ -68,7 +69,7 @@ class Column:
             return str(value)
         rounded = round(value, self.digits) + 0.0  # never -0.0
         number = f"{rounded:{'+' if self.signed else ''},.{self.digits}f}"
-        return number.replace("-", "\N{MINUS SIGN}")
+        return number.replace("-", "\N{MINUS SIGN}").replace("inf", "\N{INFINITY}")
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Table:
 
 
 def to_csv(fields: Sequence[str], records: Sequence[Record]) -> str:
-    """The `fields` of the records as CSV; None is an empty cell, floats keep six decimals at most."""
+    """The `fields` of the records as CSV; None is an empty cell, floats keep six decimals at most, infinity is inf."""
     rounded = [
         {key: round(value, 6) if isinstance(value, float) else value for key, value in record.items()}
         for record in records

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nplm2003.em import fit_weights
+from nplm2003.errors import UserError
 from nplm2003.evaluation import perplexity
 from nplm2003.ngram.interpolated import TrigramCounts, context_bins
 from nplm2003.scoring import SPLITS, Scores, require_same_tokens
@@ -26,7 +27,7 @@ def mix(components: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The natural-log probabilities of a mixture: float64, shape (tokens,).
 
     `components`: natural-log probabilities, shape (tokens, models). `weights`: shape (models,), or (tokens, models);
-    they sum to 1, and 0 leaves a model out.
+    they sum to 1, and 0 leaves a model out. A token is -inf where it is for every model that is not left out.
     """
     with np.errstate(divide="ignore"):  # log 0 = -inf is what leaves a model out
         logs = np.log(weights)
@@ -37,19 +38,25 @@ def learn(components: np.ndarray, bins: np.ndarray, number_of_bins: int) -> tupl
     """Learn the weights of each bin by EM on validation, as `fit_weights` does, from log-probabilities.
 
     `components`: shape (tokens, models); `bins`: shape (tokens,). Returns weights of shape (number_of_bins, models) and
-    the mean log-likelihoods, in nats per token.
+    the mean log-likelihoods, in nats per token. Tokens to which every model gives probability 0 say nothing of the
+    weights and are in neither; UserError where there are no others.
     """
     values = np.asarray(components, dtype=np.float64)
     best = values.max(axis=1)
-    weights, history = fit_weights(np.exp(values - best[:, None]), bins, number_of_bins)
+    possible = np.isfinite(best)
+    if not possible.any():
+        raise UserError("the models of the mixture give every token of validation probability 0: mix others")
+    values, best = values[possible], best[possible]
+    weights, history = fit_weights(np.exp(values - best[:, None]), bins[possible], number_of_bins)
     return weights, [value + float(best.mean()) for value in history]
 
 
 def mixture_curve(a: np.ndarray, b: np.ndarray, grid: Iterable[float]) -> list[float]:
     """The perplexity of the mixture of two models at each weight of the first in `grid` (0 to 1).
 
-    `a`, `b`: natural-log probabilities of the same tokens, shape (tokens,). The same as the `perplexity` of `mix`,
-    but the exponentials are taken once for all weights, which leaves one logarithm per token and weight.
+    `a`, `b`: natural-log probabilities of the same tokens, shape (tokens,), no token -inf in both. The same as the
+    `perplexity` of `mix`, but the exponentials are taken once for all weights, which leaves one logarithm per token and
+    weight.
     """
     best = np.maximum(a, b).astype(np.float64)
     p, q = np.exp(a - best), np.exp(b - best)  # of the likelier model 1, so that neither sum nor log can overflow

@@ -20,21 +20,23 @@ import numpy as np
 import pandas as pd
 
 from nplm2003.errors import UserError
-from nplm2003.files import read_object
+from nplm2003.files import INFINITE, number_infinities, read_object
 from nplm2003.neural.preset import AMOUNTS, CHOICES, COUNTS
+from nplm2003.ngram import SMOOTHED_KINDS
 from nplm2003.published import published_corpus, stands_in
 from nplm2003.scoring import SPLITS, Scores, require_same_tokens
 from nplm2003.study import find_row
 from nplm2003.uncertainty import Uncertainty, measure_uncertainty
 from nplm2003.vocabulary import STATISTICS
 
+# The n-grams of the paper, which its claims are about.
 WORD_NGRAMS = ("interpolated", "kneser-ney")
 NGRAM_KINDS = (*WORD_NGRAMS, "class-based")
 SWEPT = ("order", "hidden", "features", "train", "policy")  # what a sweep may be over
 # What is read of each file: one without it is damaged, or another's.
 SINGLE = {
     "model": str,
-    "kind": (*NGRAM_KINDS, "network"),
+    "kind": (*NGRAM_KINDS, *SMOOTHED_KINDS, "network"),
     "published": (str, None),
     "order": int,
     **dict.fromkeys(("classes", "hidden", "features"), (int, None)),
@@ -66,21 +68,24 @@ STUDY = {
         }
     },
 }
-FREQUENCIES = [{"bin": str, "tokens": int, "nats": float, "perplexity": float}]
+MEASURED = (float, INFINITE[0])  # infinite for a model that gives some token probability 0
+FREQUENCIES = [{"bin": str, "tokens": int, "nats": MEASURED, "perplexity": MEASURED}]
 HELD_OUT = ("valid", "test")
 EVALUATION = {
     "vocabulary": str,
-    "perplexity": dict.fromkeys(SPLITS, float),
+    "perplexity": dict.fromkeys(SPLITS, MEASURED),
     "by_frequency": dict.fromkeys(SPLITS, FREQUENCIES),
-    **dict.fromkeys(("seen", "unseen"), dict.fromkeys(HELD_OUT, (float, None))),
+    **dict.fromkeys(("seen", "unseen"), dict.fromkeys(HELD_OUT, (*MEASURED, None))),
     "provenance": {"commit": (str, None), "modified": (bool, None)},
 }
 UNCERTAINTY = {
     "draws": int,
     "level": float,
     "block_tokens": dict.fromkeys(HELD_OUT, int),
-    "perplexity": {str: dict.fromkeys(HELD_OUT, dict.fromkeys(("measured", "low", "high"), float))},
-    "pairs": [{"model": str, "against": str, **dict.fromkeys(("log_ratio", "low", "high", "p"), float)}],
+    "perplexity": {str: dict.fromkeys(HELD_OUT, dict.fromkeys(("measured", "low", "high"), MEASURED))},
+    "pairs": [
+        {"model": str, "against": str, **dict.fromkeys(("log_ratio", "low", "high"), (float, *INFINITE)), "p": float}
+    ],
 }
 CURVE = ("epoch", "examples", "rate", "train_perplexity", "valid_perplexity", "seconds", "best")
 
@@ -147,7 +152,7 @@ class Run:
 
     @property
     def kind(self) -> str:
-        """network, interpolated, kneser-ney, class-based or mixture."""
+        """network, mixture, or a kind of n-gram: interpolated, kneser-ney, class-based, katz, ..."""
         return self.row["kind"]
 
     def perplexity(self, split: str) -> float:
@@ -308,7 +313,7 @@ class Outcomes:
         path = self.corpus_folder / policy / model / f"seed{seed}" / "evaluation.json"
         if not path.is_file():
             raise UserError(f"{path} does not exist: score and evaluate {model} with seed {seed} first")
-        evaluation = read_object(path, EVALUATION)
+        evaluation: dict[str, Any] = number_infinities(read_object(path, EVALUATION))
         if evaluation["vocabulary"] != self.statistics(policy)["fingerprint"]:
             raise UserError(f"{path} was measured on other tokens than those of {policy} now: evaluate {model} again")
         return evaluation
@@ -378,7 +383,7 @@ class Outcomes:
         path = self.folder / "uncertainty.json"
         if not path.is_file():
             raise UserError(f"{path} does not exist: run `nplm2003 bootstrap` on the study first")
-        uncertainty = Uncertainty(read_object(path, UNCERTAINTY))
+        uncertainty = Uncertainty(number_infinities(read_object(path, UNCERTAINTY)))
         for row in self.rows():
             for split in ("valid", "test"):
                 drawn_from = uncertainty.measured(row.model, split)

@@ -9,6 +9,10 @@ there is one folder with
 
 Every model scores exactly the same tokens: every token of every split, the context reaching back over the split
 boundary. Only the first tokens of train have a shorter history (each model documents what stands there).
+
+A probability of 0 has the score -inf, and the perplexity of its split is infinite. It is a bug in every model but those
+that say that they have such probabilities: `scores.json` then says so too (`"impossible": true`), and what reads them
+takes them as they are.
 """
 
 from __future__ import annotations
@@ -62,19 +66,24 @@ class Scores:
         return self.metadata["model"]
 
     @property
+    def impossible(self) -> bool:
+        """Whether tokens may have probability 0, a score of -inf."""
+        return self.metadata.get("impossible") is True
+
+    @property
     def seed(self) -> int:
         """The seed of the run; 0 for models that draw nothing."""
         return self.metadata["seed"]
 
     def __getitem__(self, split: str) -> np.ndarray:
-        """Natural-log probabilities of `split`: float32, shape (tokens,), each finite and at most 0."""
+        """Natural-log probabilities of `split`: float32, shape (tokens,), at most 0; finite where not `impossible`."""
         path = self.folder / f"{split}.npy"
         scores = read_array(path)
         if scores.shape != (self.metadata["tokens"][split],):
             raise UserError(
                 f"{path} holds {scores.shape} scores, its scores.json says {self.metadata['tokens'][split]}"
             )
-        if scores.dtype != np.float32 or not np.isfinite(scores).all() or (scores > 0).any():
+        if scores.dtype != np.float32 or not _sound(scores, self.impossible) or (scores > 0).any():
             raise UserError(f"{path} does not hold log-probabilities (float32, finite, at most 0): score it again")
         require_checksum(path, array_checksum(scores), self.metadata["checksums"][split])
         return scores
@@ -88,18 +97,19 @@ def write_scores(
     seed: int,
     vocabulary: str,
     provenance: Mapping[str, Any],
+    impossible: bool = False,
 ) -> None:
     """Write the scores of one model; `scores.json` comes last, so a folder that has it is complete.
 
     `scores` maps each of the three splits to its natural-log probabilities, shape (tokens,), in parts that follow each
     other in stream order: no more than one is in memory. A score that is not finite or above 0 is a bug in the model
-    that made it and is refused.
+    that made it and is refused; of a model that may call a token `impossible`, -inf is not.
     """
     # From here on the folder is incomplete until its scores.json is back.
     (Path(folder) / "scores.json").unlink(missing_ok=True)
     paths = {split: Path(folder) / f"{split}.npy" for split in SPLITS}
     tokens = {
-        split: write_array_in_parts(path, _checked(scores[split], f"{model}, {split}"), np.float32)
+        split: write_array_in_parts(path, _checked(scores[split], f"{model}, {split}", impossible), np.float32)
         for split, path in paths.items()
     }
     write_json(
@@ -109,6 +119,7 @@ def write_scores(
             "model": model,
             "seed": seed,
             "vocabulary": vocabulary,
+            **({"impossible": True} if impossible else {}),
             "tokens": tokens,
             "checksums": {split: array_checksum(read_array(path)) for split, path in paths.items()},
             "provenance": dict(provenance),
@@ -116,9 +127,14 @@ def write_scores(
     )
 
 
-def _checked(parts: Iterable[np.ndarray], name: str) -> Iterator[np.ndarray]:
+def _sound(scores: np.ndarray, impossible: bool) -> bool:
+    """Whether all scores are finite, or -inf where that may be."""
+    return bool((np.isfinite(scores) | (impossible & np.isneginf(scores))).all())
+
+
+def _checked(parts: Iterable[np.ndarray], name: str, impossible: bool) -> Iterator[np.ndarray]:
     for values in parts:
-        if values.ndim != 1 or not np.isfinite(values).all():
+        if values.ndim != 1 or not _sound(values, impossible):
             raise ValueError(f"{name}: scores must be finite and one per token")
         if values.size and values.max() > 1e-4:  # float32 rounding of log 1, no more
             raise ValueError(f"{name}: a log-probability above 0 ({values.max():.3g})")

@@ -50,6 +50,7 @@ TAKEN = {
     "model": ("tokens", "classes"),
 }
 # KenLM is compiled for orders up to 6 (KENLM_MAX_ORDER); a higher one needs a build of one's own.
+KENLM_KINDS = ("kneser-ney", "class-based")
 MAX_NGRAM_ORDER = 6
 # The n-gram rows whose perplexity is compared across vocabulary policies: (kind, order).
 POLICY_NGRAMS = (("interpolated", 3), ("kneser-ney", 3), ("kneser-ney", 5))
@@ -229,7 +230,7 @@ def _rows(
         networks.append({**empty, **row, "kind": "network", "seeds": seeds[: row["seeds"]]})
     for row in tables["ngrams"]:
         where = f"{configuration['ngrams']}, row {row['model']}"
-        if row["order"] > MAX_NGRAM_ORDER:
+        if row["kind"] in KENLM_KINDS and row["order"] > MAX_NGRAM_ORDER:
             raise UserError(
                 f"{where}: order {row['order']} is above {MAX_NGRAM_ORDER}, the highest that KenLM is compiled for; "
                 "use a lower one"

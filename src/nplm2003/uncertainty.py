@@ -21,6 +21,10 @@ Drawing one less than there are makes the variance of the drawn means the unbias
 for three seeds. All rows see the same draws, so the differences between them are paired. An interval therefore covers
 another text of the same kind and length, and other random starts, for models trained on this train. It does not cover
 another train, another vocabulary, or the choice of the settings.
+
+A model that gives some token probability 0 has an infinite perplexity, and so has every draw with such a token.
+Compared with a finite one it lies infinitely far above it; of two infinite ones nothing can be said: their ratio is
+written as 1, with an interval from 0 to infinity and p = 1.
 """
 
 from __future__ import annotations
@@ -79,11 +83,14 @@ def draw_log_perplexities(
     starts = {key: resample(len(key), draws, generator) for key in sorted({tuple(row) for row in rows})}
     # One matrix product for all runs: total nats over total tokens, of the text as it is and of every draw.
     measured = np.exp(nats.sum(axis=0) / tokens)
-    drawn = np.exp((chosen @ nats) / (chosen @ sizes)[:, None])
+    finite = np.isfinite(nats)
+    drawn = np.exp((chosen @ np.where(finite, nats, 0)) / (chosen @ sizes)[:, None])
+    if not finite.all():  # 0 times infinity would be no number
+        drawn[chosen @ ~finite > 0] = np.inf
     ends = np.cumsum([len(row) for row in rows])[:-1]
     means = [part.mean() for part in np.split(measured, ends)]
     drawn_means = [
-        np.average(part, axis=1, weights=starts[tuple(row)])
+        np.average(np.where(starts[tuple(row)] > 0, part, 0), axis=1, weights=starts[tuple(row)])
         for row, part in zip(rows, np.split(drawn, ends, axis=1), strict=True)
     ]
     return np.log(means), np.log(np.stack(drawn_means, axis=-1))
@@ -92,7 +99,12 @@ def draw_log_perplexities(
 def interval(drawn: np.ndarray) -> np.ndarray:
     """The percentile interval at `LEVEL` along the first axis: shape (2, ...)."""
     tail = (1 - LEVEL) / 2
-    return np.quantile(drawn, [tail, 1 - tail], axis=0)
+    finite = np.isfinite(drawn).all(axis=0)
+    ends = np.quantile(np.where(finite, drawn, 0), [tail, 1 - tail], axis=0)
+    if finite.all():
+        return ends
+    # Between two draws that are infinite there is nothing to interpolate: the nearest one is the end.
+    return np.where(finite, ends, np.quantile(drawn, [tail, 1 - tail], axis=0, method="nearest"))
 
 
 def p_value(drawn: np.ndarray) -> np.ndarray:
@@ -189,13 +201,11 @@ def measure_uncertainty(rows: Mapping[str, Mapping[str, Runs]]) -> dict[str, Any
     # The last split was test.
     for i, name in enumerate(names):
         for k, other in enumerate(names[i + 1 :], start=i + 1):
-            ratios = drawn[:, i] - drawn[:, k]
-            low, high = interval(ratios).tolist()
-            pair = {
-                "log_ratio": float(measured[i] - measured[k]),
-                "low": low,
-                "high": high,
-                "p": float(p_value(ratios)),
-            }
+            pair = {"log_ratio": 0.0, "low": -math.inf, "high": math.inf, "p": 1.0}
+            if not np.isinf(measured[[i, k]]).all():
+                ratios = drawn[:, i] - drawn[:, k]
+                low, high = interval(ratios).tolist()
+                log_ratio = float(measured[i] - measured[k])
+                pair = {"log_ratio": log_ratio, "low": low, "high": high, "p": float(p_value(ratios))}
             content["pairs"].append({"model": name, "against": other, **pair})
     return content

@@ -34,6 +34,8 @@ KINDS = {
     "score-kneser-ney": MAIN / "kneser-ney-3/seed0/scores/scores.json",
     "estimate-interpolated": MAIN / "interpolated-trigram/seed0/weights.json",
     "score-interpolated": MAIN / "interpolated-trigram/seed0/scores/scores.json",
+    "estimate-smoothed": MAIN / "katz-3/seed0/smoothing.json",
+    "score-smoothed": MAIN / "katz-3/seed0/scores/scores.json",
     "learn-classes": MAIN / "classes/6/classes.tsv",
     "estimate-class-based": MAIN / "classes-6-3/seed0/model.arpa",
     "score-class-based": MAIN / "classes-6-3/seed0/scores/scores.json",

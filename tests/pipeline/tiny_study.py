@@ -65,13 +65,18 @@ kneser-ney-3	Kneser-Ney back-off	kneser-ney		3	yes
 kneser-ney-5	Kneser-Ney back-off	kneser-ney		5	yes
 classes-6-3		class-based	6	3	yes
 classes-6-4		class-based	6	4	yes
+maximum-likelihood-3		maximum-likelihood		3	yes
 kneser-ney-2		kneser-ney		2	no
+add-k-3		add-k		3	no
+katz-3		katz		3	no
+absolute-discounting-4		absolute-discounting		4	no
 """,
     "mixtures": """\
 model	published	components	weights	table
 MLP2	MLP2	MLP1,interpolated-trigram	fixed	yes
 MLP1-kn5-binned		MLP1,kneser-ney-5	binned	yes
 kn5-classes-learnt		kneser-ney-5,classes-6-3	learnt	yes
+ml3-kn5-learnt		maximum-likelihood-3,kneser-ney-5	learnt	yes
 lstm-mixed		lstm-net,MLP1,kneser-ney-5	learnt	extended
 """,
     "sweeps": """\
@@ -80,6 +85,9 @@ order			MLP7
 order			short
 order			kneser-ney-2
 order			kneser-ney-3
+order			add-k-3
+order			katz-3
+order			absolute-discounting-4
 train		1/2	MLP7
 train			MLP7
 train		1/2	kneser-ney-3

@@ -17,7 +17,7 @@ import numpy as np
 
 from nplm2003.corpora import Corpus, Passage
 from nplm2003.evaluation import evaluate
-from nplm2003.files import write_array, write_json
+from nplm2003.files import name_infinities, write_array, write_json
 from nplm2003.provenance import provenance
 from nplm2003.scoring import SPLITS, Scores, write_scores
 from nplm2003.study import find_row
@@ -184,7 +184,7 @@ def make_tokens(folder: Path, settings: Mapping[str, Any], tokens: int = 4_000, 
 
 
 def make_scores(folder: Path, store: TokenStore, model: str, seed: int, perplexities: tuple[Any, ...]) -> None:
-    """Scores and evaluation of one model: `perplexities` of train, valid and test (None: 100)."""
+    """Scores and evaluation of one model: `perplexities` of train, valid and test (None: 100, or infinite)."""
     scores = {}
     slope = 0.3 + 0.1 * (len(model) % 3)  # models differ in what rare words cost them
     for split, value in zip(SPLITS, perplexities, strict=True):
@@ -193,10 +193,17 @@ def make_scores(folder: Path, store: TokenStore, model: str, seed: int, perplexi
         scores[split] = np.minimum(-(nats + math.log(value or 100.0)), 0)
     made = provenance({"model": model}) | {"commit": "0123456789abcdef", "modified": False}
     write_scores(
-        folder / "scores", in_parts(scores), model=model, seed=seed, vocabulary=store.fingerprint, provenance=made
+        folder / "scores",
+        in_parts(scores),
+        model=model,
+        seed=seed,
+        vocabulary=store.fingerprint,
+        provenance=made,
+        impossible=math.inf in perplexities,
     )
     targets = {split: store[split] for split in SPLITS}
-    write_json(folder / "evaluation.json", evaluate(Scores(folder / "scores"), targets, store.train_counts))
+    evaluation = evaluate(Scores(folder / "scores"), targets, store.train_counts)
+    write_json(folder / "evaluation.json", name_infinities(evaluation))
 
 
 def make_network(folder: Path, store: TokenStore, row: Mapping[str, Any], perplexity: float) -> None:
@@ -225,7 +232,7 @@ def bootstrap(folder: Path, study: Mapping[str, Any]) -> None:
         }
         for row in study["rows"]
     }
-    write_json(home / "uncertainty.json", measure_uncertainty(rows))
+    write_json(home / "uncertainty.json", name_infinities(measure_uncertainty(rows)))
 
 
 def make_study(

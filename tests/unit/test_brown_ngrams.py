@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -12,9 +13,12 @@ from synthetic import all_scores
 from nplm2003.corpora.brown import open_brown
 from nplm2003.corpora.fetch import DATASETS, fetch
 from nplm2003.evaluation import perplexity
+from nplm2003.ngram.counts import NgramCounts
 from nplm2003.ngram.interpolated import InterpolatedTrigram, TrigramCounts, estimate
 from nplm2003.ngram.kneser_ney import KneserNey
 from nplm2003.ngram.kneser_ney import estimate as estimate_kneser_ney
+from nplm2003.ngram.smoothed import SmoothedNgram
+from nplm2003.ngram.smoothed import estimate as estimate_smoothed
 from nplm2003.scoring import SPLITS
 from nplm2003.vocabulary import Policy, Split, TokenStore, build_tokens
 
@@ -37,6 +41,27 @@ def test_interpolated_trigram(brown: TokenStore) -> None:
     model = InterpolatedTrigram(counts, estimate(counts, brown)[0])
     measured = [perplexity(all_scores(model.score(brown, split))) for split in SPLITS]
     assert measured == pytest.approx([32.8, 350.1, 330.5], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("maximum-likelihood", [7.2, math.inf, math.inf]),
+        ("add-k", [56.3, 1568.3, 1538.5]),
+        ("katz", [30.1, 378.1, 357.2]),
+        ("absolute-discounting", [20.6, 405.2, 379.5]),
+    ],
+)
+def test_older_smoothing(brown: TokenStore, kind: str, expected: list[float]) -> None:
+    counts = NgramCounts(brown["train"], brown.size, 3)
+    parameters = estimate_smoothed(kind, counts, brown)
+    # The vocabulary leaves out rare words, so that Good-Turing says nothing of how many there are.
+    assert parameters.get("fallback_orders", []) == ([1] if kind == "katz" else [])
+    model = SmoothedNgram(kind, counts, parameters)
+    measured = [perplexity(all_scores(model.score(brown, split))) for split in SPLITS]
+    assert measured == pytest.approx(expected, abs=0.1)
+    for context in (brown.history("valid", 2), brown.history("test", 2)):
+        assert model.distribution(context).sum() == pytest.approx(1, abs=1e-9)
 
 
 @pytest.mark.parametrize(("order", "expected"), [(3, [22.6, 331.2, 314.1]), (5, [8.4, 328.6, 311.5])])

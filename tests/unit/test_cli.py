@@ -47,6 +47,7 @@ def test_every_stage_of_the_workflow_is_there() -> None:
     assert set(stages()) >= {
         *("fetch", "build-tokens", "cut-tokens"),
         *("build-lmplz", "estimate-kneser-ney", "score-kneser-ney", "estimate-interpolated", "score-interpolated"),
+        *("estimate-smoothed", "score-smoothed"),
         *("learn-classes", "estimate-class-based", "score-class-based"),
         *("train", "score", "mix", "evaluate"),
         *("tabulate-rows", "tabulate-policies", "tabulate-timings", "plot", "write-paper"),

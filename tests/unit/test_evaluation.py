@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from synthetic import in_parts
 
 from nplm2003.errors import UserError
 from nplm2003.evaluation import by_target_frequency, evaluate, frequency_bin_labels, perplexity
+from nplm2003.files import name_infinities
 from nplm2003.scoring import Scores, write_scores
 
 log_probabilities = st.integers(1, 200).flatmap(lambda n: arrays(np.float32, n, elements=st.floats(-50, 0, width=32)))
@@ -40,6 +42,16 @@ def test_a_perplexity_beyond_all_numbers_is_one_line() -> None:
         perplexity(np.array([-700.0, -900.0]))
     with pytest.raises(UserError, match="cost 900 nats a token"):
         by_target_frequency(np.array([-1.0, -900.0]), np.array([0, 1]), np.array([3, 0]))
+
+
+def test_a_token_of_probability_0_makes_the_perplexity_infinite(tmp_path: Path) -> None:
+    assert perplexity(np.array([-1.0, -math.inf])) == math.inf
+    result = evaluate(write(tmp_path, True, test=np.array([-1.0, -math.inf, -1.0])), TARGETS, TRAIN_COUNTS)
+    assert result["perplexity"] == {"train": pytest.approx(2), "valid": pytest.approx(8), "test": math.inf}
+    # Word 2, the first token, never occurs in train and has a probability; word 1 has not at the second token.
+    assert (result["seen"]["test"], result["unseen"]["test"]) == (math.inf, pytest.approx(math.e))
+    assert [record["nats"] for record in result["by_frequency"]["test"]] == [pytest.approx(1), math.inf]
+    assert json.loads(json.dumps(name_infinities(result), allow_nan=False))["perplexity"]["test"] == "+infinity"
 
 
 def test_the_sum_is_taken_in_float64() -> None:
@@ -97,14 +109,14 @@ def test_break_down_adds_up(scores: np.ndarray, data: st.DataObject) -> None:
     assert math.exp(nats / len(scores)) == pytest.approx(perplexity(scores), rel=1e-9)
 
 
-def write(folder: Path, **changed: np.ndarray) -> Scores:
+def write(folder: Path, impossible: bool = False, **changed: np.ndarray) -> Scores:
     values = {
         "train": np.log([1 / 2, 1 / 2]),
         "valid": np.log([1 / 4, 1 / 16]),
         "test": np.log([1 / 8, 1 / 2, 1 / 4]),
     }
-    scores = in_parts({**values, **changed})
-    write_scores(folder, scores, model="MLP1", seed=2, vocabulary="v", provenance={"commit": "abc"})
+    scores, made = in_parts({**values, **changed}), {"commit": "abc"}
+    write_scores(folder, scores, model="MLP1", seed=2, vocabulary="v", provenance=made, impossible=impossible)
     return Scores(folder)
 
 

@@ -97,7 +97,7 @@ def test_listing_the_figures_loads_no_matplotlib() -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_caption_says_how_to_read_the_figure_and_which_files_it_is_from(name: str) -> None:
     caption = (ROOT / "workflow" / "report" / f"{name}.rst").read_text(encoding="utf-8")
-    assert re.search(r"^From: .*``[\w./*]+\.(json|csv|npy)``", caption, re.MULTILINE), caption
+    assert re.search(r"^From: .*``[\w./*]+\.(json|csv|npy|py)``", caption, re.MULTILINE), caption
 
 
 def test_models_stand_at_the_years_of_their_methods(outcomes: Outcomes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import stat
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from nplm2003.errors import UserError
 from nplm2003.files import (
     array_checksum,
     misfit,
+    name_infinities,
+    number_infinities,
     read_array,
     read_json,
     read_object,
@@ -141,6 +144,15 @@ def test_shapes_by_hand(tmp_path: Path, change: dict[str, Any], wrong: str | Non
         (tmp_path / "x.json").write_text(str(content).replace("'", '"').replace("None", "null").replace("True", "true"))
         with pytest.raises(UserError, match="x.json is damaged, it"):
             read_object(tmp_path / "x.json", SHAPE)
+
+
+def test_infinite_numbers_are_named_where_that_is_asked_for(tmp_path: Path) -> None:
+    content = {"a": [1.5, math.inf, None, True], "b": {"c": -math.inf, "d": "inf"}}
+    write_json(tmp_path / "x.json", name_infinities(content))
+    assert read_json(tmp_path / "x.json") == {"a": [1.5, "+infinity", None, True], "b": {"c": "-infinity", "d": "inf"}}
+    assert number_infinities(read_json(tmp_path / "x.json")) == content
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "x.json", name_infinities({"a": math.nan}))
 
 
 def test_an_infinite_number_is_none() -> None:

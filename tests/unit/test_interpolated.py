@@ -15,6 +15,7 @@ from synthetic import all_scores
 
 from nplm2003 import em
 from nplm2003.cli import main
+from nplm2003.ngram import counts as counting
 from nplm2003.ngram import interpolated
 from nplm2003.ngram.interpolated import InterpolatedTrigram, TrigramCounts
 from nplm2003.scoring import SPLITS, Scores
@@ -156,7 +157,7 @@ def test_scores_are_those_of_the_stream(tiny_store: TokenStore) -> None:
 def test_chunks_change_nothing(tiny_store: TokenStore, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     model = fitted(tiny_store)
     scores = {split: all_scores(model.score(tiny_store, split)) for split in SPLITS}
-    monkeypatch.setattr(interpolated, "CHUNK", chunk)
+    monkeypatch.setattr(counting, "CHUNK", chunk)
     again = fitted(tiny_store)
     assert (again.weights == model.weights).all()
     for split in SPLITS:

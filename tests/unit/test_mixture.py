@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from synthetic import in_parts
 
 from nplm2003.cli import main
+from nplm2003.errors import UserError
 from nplm2003.evaluation import perplexity
 from nplm2003.mixture import WEIGHTS, learn, mix, mix_scores, mixture_curve
 from nplm2003.scoring import SPLITS, Scores, write_scores
@@ -21,10 +22,12 @@ from nplm2003.vocabulary import TokenStore
 log_probabilities = st.lists(st.floats(-50, 0), min_size=1, max_size=40)
 
 
-def made_up(folder: Path, store: TokenStore, seed: int, **changes: str) -> Scores:
-    """Random scores of the tokens of `store`."""
+def made_up(folder: Path, store: TokenStore, seed: int, every: int = 0, **changes: str) -> Scores:
+    """Random scores of the tokens of `store`; `every` so many of them has probability 0."""
     draw = np.random.default_rng(seed)
     scores = {split: -draw.exponential(5, size=len(store[split])) for split in SPLITS}
+    for values in scores.values() if every else ():
+        values[::every] = -math.inf
     write_scores(
         folder,
         in_parts(scores),
@@ -32,6 +35,7 @@ def made_up(folder: Path, store: TokenStore, seed: int, **changes: str) -> Score
         seed=seed,
         vocabulary=changes.get("vocabulary", store.fingerprint),
         provenance={},
+        impossible=every > 0,
     )
     return Scores(folder)
 
@@ -50,6 +54,31 @@ def test_no_underflow() -> None:
     weights, history = learn(components, np.zeros(2, dtype=int), 1)
     assert np.isfinite(weights).all()
     assert np.isfinite(history).all()
+
+
+def test_a_model_that_gives_some_tokens_probability_0() -> None:
+    impossible = -math.inf
+    components = np.array([[impossible, math.log(0.4)], [math.log(0.5), math.log(0.1)], [impossible, impossible]])
+    assert np.exp(mix(components, np.array([0.5, 0.5]))) == pytest.approx([0.2, 0.3, 0])
+    assert np.exp(mix(components, np.array([1.0, 0.0]))) == pytest.approx([0, 0.5, 0])
+    # What no model can say is in the mean of none: weights (1 - w, w) make 0.4 w and 0.5 - 0.4 w, best at w = 5 / 8.
+    weights, history = learn(components, np.zeros(3, dtype=int), 1)
+    assert weights[0] == pytest.approx([3 / 8, 5 / 8], abs=1e-2)
+    assert history[-1] == pytest.approx(math.log(0.25), abs=1e-4)
+    with pytest.raises(UserError, match="give every token of validation probability 0"):
+        learn(components[2:], np.zeros(1, dtype=int), 1)
+
+
+def test_the_mixture_of_such_a_model_has_a_perplexity(tiny_store: TokenStore, tmp_path: Path) -> None:
+    parts = [made_up(tmp_path / "sure", tiny_store, 1), made_up(tmp_path / "not sure", tiny_store, 2, every=3)]
+    assert perplexity(parts[1]["test"]) == math.inf
+    mixed, _ = mix_scores(tiny_store, parts, "learnt")
+    assert perplexity(mixed["test"]) < math.inf
+    folders = [text for part in parts for text in ("--component", str(part.folder))]
+    output = ["--output", str(tmp_path / "mixed"), "--weights-output", str(tmp_path / "weights.json")]
+    arguments = ["--tokens", str(tiny_store.folder), "--weights", "fixed", "--model", "mixed", "--seed", "7"]
+    assert main(["mix", *arguments, *folders, *output]) == 0
+    assert Scores(tmp_path / "mixed").impossible and np.isfinite(Scores(tmp_path / "mixed")["test"]).all()
 
 
 @given(log_probabilities, st.floats(0, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,9 @@ VALUES = {
 }
 
 
-def write(folder: Path, vocabulary: str = "v1", **changed: Any) -> Scores:
-    scores = in_parts({**VALUES, **changed})
-    write_scores(folder, scores, model="MLP9", seed=3, vocabulary=vocabulary, provenance={"commit": "abc"})
+def write(folder: Path, vocabulary: str = "v1", impossible: bool = False, **changed: Any) -> Scores:
+    scores, made = in_parts({**VALUES, **changed}), {"commit": "abc"}
+    write_scores(folder, scores, model="MLP9", seed=3, vocabulary=vocabulary, provenance=made, impossible=impossible)
     return Scores(folder)
 
 
@@ -51,6 +52,20 @@ def test_impossible_scores_are_refused(tmp_path: Path, values: np.ndarray, said:
     with pytest.raises(ValueError, match=f"MLP9, valid: .*{said}"):
         write(tmp_path / "scores", valid=values)
     assert [path.name for path in (tmp_path / "scores").iterdir()] == ["train.npy"]  # no scores.json: not complete
+
+
+def test_a_probability_of_0_is_a_score_where_the_model_says_so(tmp_path: Path) -> None:
+    impossible = np.array([-1.0, -np.inf], dtype=np.float32)
+    scores = write(tmp_path, valid=impossible, impossible=True)
+    assert scores.impossible and not write(tmp_path / "other").impossible
+    assert scores["valid"].tolist() == [-1.0, -math.inf]
+    for value in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="must be finite"):
+            write(tmp_path, valid=np.array([-1.0, value]), impossible=True)
+    # The same numbers in the folder of another model are damage.
+    write_array(tmp_path / "other" / "valid.npy", impossible)
+    with pytest.raises(UserError, match=r"valid\.npy does not hold log-probabilities"):
+        Scores(tmp_path / "other")["valid"]
 
 
 def test_rounding_of_certainty_is_no_error(tmp_path: Path) -> None:

@@ -109,14 +109,14 @@ def test_the_demo_overlay_resolves_to_the_same_rows(config: Config) -> None:
 def test_the_exact_study_is_that_of_brown_but_for_its_objective(config: Config) -> None:
     brown, exact = resolve(config, ROOT), resolve(overlay(config, load("config/exact.yaml")), ROOT)
     differing = {key for key in brown if brown[key] != exact[key]}
-    assert differing == {"name", "title", "presets", "rows", "sweeps", "cuts"}
+    assert differing == {"name", "title", "presets", "rows", "extended_rows", "sweeps", "cuts"}
     assert exact["rows"] == [
         row for row in brown["rows"] if row["preset"] not in ("exact", "fixed-features", "nce", "paper")
     ]
     ours, theirs = brown["presets"]["modern"], exact["presets"]["modern"]
     changed = {key for key in ours if ours[key] != theirs[key]}
     assert changed == {"objective", "noise_words", "noise_power", "self_normalisation"}
-    assert set(exact["presets"]) == {"modern"}
+    assert set(exact["presets"]) == {"modern", "strong"} and not exact["extended_rows"]
 
 
 def test_a_preset_of_null_is_left_out_with_all_that_uses_it(config: Config) -> None:
@@ -124,7 +124,7 @@ def test_a_preset_of_null_is_left_out_with_all_that_uses_it(config: Config) -> N
     gone = ("paper", "fixed-features", "exact", "nce")
     assert quick["rows"] == [row for row in whole["rows"] if row["preset"] not in gone]
     assert {"MLP2-paper", "MLP10-paper"} <= {row["model"] for row in whole["rows"] if row["preset"] in gone}
-    assert set(quick["presets"]) == {"modern"} and not quick["sweeps"]
+    assert set(quick["presets"]) == {"modern", "strong"} and not quick["sweeps"]
     swept = resolve(overlay(config, {"presets": {"modern": None}}), ROOT)
     assert {find_row(swept, point["model"])["kind"] for point in swept["sweeps"]} == {"kneser-ney", "interpolated"}
 
@@ -406,7 +406,7 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
         changed("classes-500-3", "classes", "16383"),
         ["row classes-500-3", "16383 classes for the 16383 words of policy top16383"],
     ),
-    "unknown kind": ("ngrams", changed("kneser-ney-3", "kind", "katz"), ["row kneser-ney-3: kind", "'katz'"]),
+    "unknown kind": ("ngrams", changed("katz-3", "kind", "kats"), ["row katz-3: kind", "'kats'"]),
     "unknown preset": ("networks", changed("MLP1", "preset", "mdern"), ["row MLP1", "no preset 'mdern'", "modern"]),
     "nothing to look at": ("networks", changed("MLP3", "direct", "no"), ["row MLP3", "hidden 0 and direct no"]),
     "order 1": ("networks", changed("MLP1", "order", "1"), ["row MLP1: order", "1 is less than the minimum of 2"]),

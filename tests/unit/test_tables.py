@@ -6,6 +6,7 @@ import csv
 import functools
 import io
 import json
+import math
 import operator
 import re
 from collections.abc import Callable, Iterator
@@ -18,12 +19,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import MODERN, PAPER, SMALL, class_based_study, make_study, policy, row, small_study
+from synthetic import MODERN, PAPER, SMALL, class_based_study, make_study, point, policy, row, small_study
 
 from nplm2003.claims import claim_records, compare_records
 from nplm2003.departures import DEPARTURES, departures_of
 from nplm2003.errors import UserError
 from nplm2003.extended import extended_records
+from nplm2003.figures import plot
 from nplm2003.files import write_json
 from nplm2003.formats import Column, Table, to_csv, to_html, to_latex, to_markdown
 from nplm2003.neighbours import WORDS, nearest
@@ -41,6 +43,7 @@ from nplm2003.tables import (
     timing_records,
 )
 from nplm2003.targets import target_records
+from nplm2003.verify import verify_scores
 
 SETTINGS = ["model", "order", "classes", "hidden", "features", "direct", "mix", "preset", "seed", "vocabulary policy"]
 HEADS = [*SETTINGS, "train", "valid", "test", "paper_train", "paper_valid", "paper_test"]
@@ -168,6 +171,35 @@ def test_several_seeds_are_one_line_with_mean_and_spread(tmp_path: Path) -> None
     assert best is not None and (best.model, best.best_run.seed) == ("MLP5", 1)
     met = {record["model"]: record for record in target_records(outcomes) if record["target"].startswith("network")}
     assert (met["MLP5"]["seed"], round(float(met["MLP5"]["measured"]))) == ("1 2", 251)
+
+
+def test_an_infinite_perplexity_stands_in_tables_and_figures(tmp_path: Path) -> None:
+    study = small_study()
+    study["rows"] += [row(name, "maximum-likelihood", order=order) for name, order in (("ml-3", 3), ("ml-5", 5))]
+    study["rows"] += [row("katz-3", "katz", order=3)]
+    study["sweeps"] += [point("order", "ml-3"), point("order", "ml-5")]
+    infinite = (7.0, math.inf, math.inf)
+    make_study(tmp_path, study, {**SMALL, "ml-3": infinite, "ml-5": infinite, "katz-3": (30.0, 380.0, 357.0)})
+    outcomes = Outcomes(tmp_path / "study.json", tmp_path)
+    for name, tabulate in TABLES.items():
+        tabulate(outcomes, tmp_path / "tables" / name)
+    for name in ("rows-against-paper", "order", "sweep-order"):
+        plot(name, outcomes, tmp_path / "figures" / name)
+    lines = {line["model"]: line for line in read(tmp_path / "tables" / "rows.csv")}
+    assert [lines["ml-3"][key] for key in ("train", "valid", "test", "test_low")] == ["7.0", "inf", "inf", "inf"]
+    assert lines["ml-3"]["departures"].split()[-1] == lines["katz-3"]["departures"].split()[-1] == "D32"
+    shown = {suffix: (tmp_path / "tables" / f"rows.{suffix}").read_text() for suffix in ("md", "tex", "html")}
+    assert " ∞ |" in shown["md"] and r"$\infty$" in shown["tex"] and ">∞<" in shown["html"]
+    assert not any("inf" in text.replace("infty", "") for text in shown.values())
+    swept = [line["test"] for line in read(tmp_path / "tables" / "sweeps.csv") if line["model"].startswith("ml-")]
+    assert swept == ["inf", "inf"]
+    # Held against the best n-gram, as class-based rows are.
+    compared = {(line["model"], line["against"]): line for line in read(tmp_path / "tables" / "compare.csv")}
+    assert compared["ml-3", "kneser-ney-5"]["change_percent"] == "inf"
+    assert float(compared["katz-3", "kneser-ney-5"]["change_percent"]) == pytest.approx(1.1, abs=0.02)
+    # The claims of the paper are about its own n-grams.
+    assert not any("ml-" in line["comparison"] for line in read(tmp_path / "tables" / "claims.csv"))
+    assert [wrong for _, wrong in verify_scores(tmp_path, tmp_path) if wrong] == []
 
 
 def test_intervals_hold_the_value_and_belong_to_the_scores(outcomes: Outcomes, tmp_path: Path) -> None:

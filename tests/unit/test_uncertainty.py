@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nplm2003.files import name_infinities, number_infinities
 from nplm2003.uncertainty import (
     FEWEST_BLOCKS,
     Uncertainty,
@@ -110,8 +113,12 @@ def test_drawing_one_less_gives_the_unbiased_variance_of_a_mean(items: int, seed
     assert means.var() == pytest.approx(values.var(ddof=1) / items, rel=0.08)
 
 
+def measure(rows: dict[str, dict[int, np.ndarray]]) -> dict[str, Any]:
+    return measure_uncertainty({name: {"valid": runs, "test": runs} for name, runs in rows.items()})
+
+
 def small(rows: dict[str, dict[int, np.ndarray]]) -> Uncertainty:
-    return Uncertainty(measure_uncertainty({name: {"valid": runs, "test": runs} for name, runs in rows.items()}))
+    return Uncertainty(measure(rows))
 
 
 @settings(deadline=None, max_examples=10)
@@ -132,6 +139,30 @@ def test_changes_lead_back_and_forth(seed: int, shift: float) -> None:
     low, high = found.interval("b", "test")
     measured = found.measured("b", "test")
     assert measured is not None and low < measured < high
+
+
+def test_infinite_perplexities() -> None:
+    finite = noise(4000, 0.5, seed=1)
+    rare = finite.copy()
+    rare[5] = -math.inf  # in one of the blocks: not in every draw
+    rows = {"finite": {1: finite, 2: finite - 0.1}, "rare": {0: rare}, "never": {0: np.full(4000, -math.inf)}}
+    content = number_infinities(json.loads(json.dumps(name_infinities(measure(rows)), allow_nan=False)))
+    found = Uncertainty(content)
+    for model in ("rare", "never"):
+        assert found.measured(model, "test") == math.inf
+    low, high = found.interval("rare", "test")
+    assert 0 < low < math.exp(5.5) and high == math.inf
+    assert found.interval("never", "test") == (math.inf, math.inf)
+    # The other rows have the same numbers as without them.
+    alone = small({"finite": rows["finite"]})
+    assert found.interval("finite", "test") == pytest.approx(alone.interval("finite", "test"), rel=1e-12)
+    above = found.change("never", "finite")
+    assert (above.percent, above.low, above.high) == (math.inf, math.inf, math.inf) and above.p < 0.001
+    below = found.change("finite", "never")
+    assert (below.percent, below.low, below.high) == (-100, -100, -100)
+    # Of two infinite perplexities nothing is known.
+    neither = found.change("rare", "never")
+    assert (neither.percent, neither.low, neither.high, neither.p) == (0, -100, math.inf, 1)
 
 
 def test_longer_blocks_widen_the_interval_where_neighbours_are_alike() -> None:

@@ -15,6 +15,7 @@ from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES, figures_of
 from nplm2003.files import write_json
 from nplm2003.neural.architectures import ARCHITECTURES, PAPER
+from nplm2003.ngram import SMOOTHED_KINDS
 from nplm2003.reference import copy_results
 from nplm2003.scoring import SPLITS
 from nplm2003.study import find_row, resolve, table_file

@@ -6,7 +6,7 @@ rule mix_scores:
     input:
         rules.build_tokens.output,
         components=component_scores,
-        code=modules("mixture", "em", "ngram/interpolated", "scoring"),
+        code=modules("mixture", "em", "ngram/interpolated", "ngram/counts", "scoring"),
     output:
         scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/scores"),
         weights=f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/weights.json",

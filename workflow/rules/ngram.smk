@@ -1,4 +1,4 @@
-"""The n-gram baselines (section 4.1): modified Kneser-Ney by KenLM, class-based, and the interpolated trigram."""
+"""The n-gram baselines (section 4.1): modified Kneser-Ney by KenLM, class-based, the interpolated trigram; older ones."""
 
 LMPLZ = "data/tools/lmplz"
 CLASSES = sorted({row["classes"] for row in ROWS if row["kind"] in ("class-based", "network") and row["classes"]})
@@ -186,7 +186,7 @@ rule estimate_interpolated:
     """Weights of the interpolated trigram per frequency bin, by EM on validation."""
     input:
         rules.build_tokens.output,
-        code=modules("ngram/interpolated", "em"),
+        code=modules("ngram/interpolated", "ngram/counts", "em"),
     output:
         f"{RESULTS}/{{policy}}/{{model}}/seed0/weights.json",
     log:
@@ -215,7 +215,7 @@ rule score_interpolated:
     input:
         rules.build_tokens.output,
         weights=rules.estimate_interpolated.output,
-        code=modules("ngram/interpolated", "scoring"),
+        code=modules("ngram/interpolated", "ngram/counts", "scoring"),
     output:
         scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed0/scores"),
     log:
@@ -238,4 +238,66 @@ rule score_interpolated:
         "Scoring every token with the interpolated trigram (policy {wildcards.policy})"
     shell:
         "python -m nplm2003 score-interpolated --tokens {params.tokens:q} --weights {input.weights:q}"
+        " --model {wildcards.model} --output {params.folder:q} > {log:q} 2>&1"
+
+
+rule estimate_smoothed:
+    """The parameters of an n-gram smoothed as before Kneser and Ney, from counts of train and, for add-k, validation."""
+    input:
+        rules.build_tokens.output,
+        code=modules("ngram/smoothed", "ngram/counts"),
+    output:
+        f"{RESULTS}/{{policy}}/{{model}}/seed0/smoothing.json",
+    log:
+        f"{LOGS}/estimate_smoothed/{{policy}},{{model}}.log",
+    benchmark:
+        f"{BENCHMARKS}/estimate_smoothed/{{policy}},{{model}}.tsv"
+    wildcard_constraints:
+        model=any_of(models_of(*SMOOTHED_KINDS)),
+    group:
+        "ngrams"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=doubling(1000),
+        runtime=2,
+    params:
+        kind=row_value("kind"),
+        order=row_value("order"),
+        tokens=subpath(input[0], parent=True),
+    message:
+        "Estimating {wildcards.model} (policy {wildcards.policy})"
+    shell:
+        "python -m nplm2003 estimate-smoothed --tokens {params.tokens:q} --kind {params.kind} --order {params.order}"
+        " --output {output:q} > {log:q} 2>&1"
+
+
+rule score_smoothed:
+    """The log-probability of every token under such an n-gram."""
+    input:
+        rules.build_tokens.output,
+        smoothing=rules.estimate_smoothed.output,
+        code=modules("ngram/smoothed", "ngram/counts", "scoring"),
+    output:
+        scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed0/scores"),
+    log:
+        f"{LOGS}/score_smoothed/{{policy}},{{model}}.log",
+    benchmark:
+        f"{BENCHMARKS}/score_smoothed/{{policy}},{{model}}.tsv"
+    wildcard_constraints:
+        model=any_of(models_of(*SMOOTHED_KINDS)),
+    group:
+        "ngrams"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=doubling(1000),
+        runtime=2,
+    params:
+        tokens=subpath(input[0], parent=True),
+        folder=subpath(output[0], parent=True),
+    message:
+        "Scoring every token with {wildcards.model} (policy {wildcards.policy})"
+    shell:
+        "python -m nplm2003 score-smoothed --tokens {params.tokens:q} --smoothing {input.smoothing:q}"
         " --model {wildcards.model} --output {params.folder:q} > {log:q} 2>&1"

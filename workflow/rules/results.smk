@@ -58,6 +58,7 @@ FIGURE_INPUTS = {
     "word-features": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
     "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS, *PUBLISHED],
     "extended": EXTENDED_INPUTS,
+    "smoothing": [],  # it draws counts of its own
     **{figure: SWEEPS for figure in FIGURES if figure.startswith("sweep-")},
 }
 # What the module of a figure takes from others, beside `style` and `outcomes`.
@@ -67,6 +68,7 @@ FIGURE_CODE = {
     "words": ["neighbours"],
     "sweeps": ["sweeps", "figures/comparisons"],
     "years": ["extended"],
+    "smoothing": ["ngram/smoothed", "ngram/counts"],
 }
 
 
@@ -388,6 +390,7 @@ rule reference:
         [f"{folder}/scores/scores.json" for folder in runs(tables=TABLES_OF_ROWS)],
         [f"{folder}/training.json" for folder in runs(models_of("network"), TABLES_OF_ROWS)],
         [f"{folder}/weights.json" for folder in runs(models_of("mixture", "interpolated"), TABLES_OF_ROWS)],
+        [f"{folder}/smoothing.json" for folder in runs(models_of(*SMOOTHED_KINDS), TABLES_OF_ROWS)],
         [f"{MAIN}/classes/{classes}/classes.json" for classes in CLASSES],
         study=STUDY_FILE,
     params:

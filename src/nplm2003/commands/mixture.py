@@ -67,6 +67,7 @@ def _mix(options: argparse.Namespace) -> None:
         seed=options.seed,
         vocabulary=store.fingerprint,
         provenance=made,
+        impossible=any(part.impossible for part in parts),
     )
     write_json(
         options.weights_output,

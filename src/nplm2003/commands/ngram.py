@@ -1,4 +1,4 @@
-"""Stages of the n-gram baselines: lmplz, modified Kneser-Ney, class-based n-grams, and the interpolated trigram."""
+"""Stages of the n-grams: lmplz, modified Kneser-Ney, class-based, the interpolated trigram, and older smoothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from nplm2003.commands.arguments import add_command, add_scores, add_tokens, positive
 from nplm2003.errors import UserError
+from nplm2003.ngram import SMOOTHED_KINDS
 
 ARPA = {"order": int, "checksum": str}  # what is read of the description of a model in an ARPA file
 
@@ -125,6 +126,41 @@ def register(subparsers: Any) -> None:
     )
     add_tokens(parser)
     parser.add_argument("--weights", type=Path, required=True, metavar="FILE", help="what `estimate-interpolated` made")
+    add_scores(parser)
+
+    parser = add_command(
+        subparsers,
+        "estimate-smoothed",
+        _estimate_smoothed,
+        "estimate an n-gram with smoothing older than Kneser-Ney",
+        "Choose the parameters of an n-gram: none for maximum likelihood, k on validation for add-k, discounts from "
+        "the counts of counts of train for Katz back-off and absolute discounting. --output holds them and the counts "
+        "of counts; the model is made of it and of train.",
+        "nplm2003 estimate-smoothed --tokens results/brown/top16383/tokens --kind katz --order 3 \\\n"
+        "      --output my-katz/smoothing.json",
+    )
+    add_tokens(parser)
+    parser.add_argument(
+        "--kind", choices=SMOOTHED_KINDS, required=True, help="how probability is shared with unseen n-grams"
+    )
+    parser.add_argument(
+        "--order", type=positive, required=True, metavar="N", help="n: N - 1 words of context, N from 2"
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file of the parameters")
+
+    parser = add_command(
+        subparsers,
+        "score-smoothed",
+        _score_smoothed,
+        "score every token with such an n-gram",
+        "Write the natural-log probability of every token of train, valid and test under an n-gram of "
+        "`estimate-smoothed`, whose counts are those of train. Under maximum likelihood it is -inf for a token that "
+        "never followed its context in train.",
+        "nplm2003 score-smoothed --tokens results/brown/top16383/tokens --smoothing my-katz/smoothing.json \\\n"
+        "      --model my-katz --output my-katz/scores",
+    )
+    add_tokens(parser)
+    parser.add_argument("--smoothing", type=Path, required=True, metavar="FILE", help="what `estimate-smoothed` made")
     add_scores(parser)
 
 
@@ -267,6 +303,48 @@ def _score_interpolated(options: argparse.Namespace) -> None:
     _write(options, store, {split: model.score(store, split) for split in SPLITS}, description)
 
 
+def _estimate_smoothed(options: argparse.Namespace) -> None:
+    from nplm2003.files import write_json
+    from nplm2003.ngram.smoothed import count, estimate
+    from nplm2003.provenance import provenance
+    from nplm2003.vocabulary import TokenStore
+
+    store = TokenStore(options.tokens)
+    counts = count(store, options.order)
+    settings = {"kind": options.kind, "order": options.order}
+    write_json(
+        options.output,
+        {
+            "format": 1,
+            "vocabulary": store.fingerprint,
+            **settings,
+            "parameters": counts.parameters,
+            **estimate(options.kind, counts, store),
+            "provenance": provenance(settings),
+        },
+    )
+
+
+def _score_smoothed(options: argparse.Namespace) -> None:
+    from nplm2003.files import misfit
+    from nplm2003.ngram.smoothed import PARAMETERS, SmoothedNgram, count
+    from nplm2003.scoring import SPLITS
+    from nplm2003.vocabulary import TokenStore
+
+    store = TokenStore(options.tokens)
+    shape = {"kind": SMOOTHED_KINDS, "order": int}
+    description = _read_description(options.smoothing, store, "estimate-smoothed", shape)
+    kind = description["kind"]
+    try:
+        if wrong := misfit(description, PARAMETERS[kind]):
+            raise UserError(wrong)
+        model = SmoothedNgram(kind, count(store, description["order"]), description)
+    except UserError as error:
+        raise UserError(f"{options.smoothing}: {error}: write it with `nplm2003 estimate-smoothed`") from error
+    scores = {split: model.score(store, split) for split in SPLITS}
+    _write(options, store, scores, description, impossible=kind == "maximum-likelihood")
+
+
 def _read_description(path: Path, store: Any, stage: str, shape: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON file of `shape` that `stage` wrote for the tokens of `store`; any other is refused."""
     from nplm2003.files import read_object
@@ -280,7 +358,14 @@ def _read_description(path: Path, store: Any, stage: str, shape: Mapping[str, An
     return description
 
 
-def _write(options: argparse.Namespace, store: Any, scores: Mapping[str, Any], description: dict[str, Any]) -> None:
+def _write(
+    options: argparse.Namespace,
+    store: Any,
+    scores: Mapping[str, Any],
+    description: dict[str, Any],
+    *,
+    impossible: bool = False,
+) -> None:
     """Write the scores of a model whose `description` holds the provenance of its estimation."""
     from nplm2003.provenance import provenance
     from nplm2003.scoring import write_scores
@@ -293,4 +378,5 @@ def _write(options: argparse.Namespace, store: Any, scores: Mapping[str, Any], d
         seed=0,
         vocabulary=store.fingerprint,
         provenance=provenance(configuration),
+        impossible=impossible,
     )

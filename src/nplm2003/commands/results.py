@@ -9,7 +9,7 @@ from typing import Any
 from nplm2003.commands.arguments import add_command, add_tokens
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES
-from nplm2003.files import write_json
+from nplm2003.files import name_infinities, write_json
 from nplm2003.study import table_file
 
 FOUR_FORMATS = "Writes four files: STEM.csv with every digit, and STEM.md, STEM.tex and STEM.html, rounded, with notes."
@@ -223,7 +223,8 @@ def _evaluate(options: argparse.Namespace) -> None:
         raise UserError(
             f"{scores.folder} was scored on other tokens than {store.folder} holds: score {scores.model} again"
         )
-    write_json(options.output, evaluate(scores, {split: store[split] for split in SPLITS}, store.train_counts))
+    evaluation = evaluate(scores, {split: store[split] for split in SPLITS}, store.train_counts)
+    write_json(options.output, name_infinities(evaluation))
 
 
 def _bootstrap(options: argparse.Namespace) -> None:
@@ -232,7 +233,7 @@ def _bootstrap(options: argparse.Namespace) -> None:
 
     outcomes = Outcomes(options.study, options.results)
     made = provenance({"study": outcomes.study["name"]})
-    write_json(options.output, {**outcomes.measure_uncertainty(), "provenance": made})
+    write_json(options.output, name_infinities({**outcomes.measure_uncertainty(), "provenance": made}))
 
 
 def _tabulate(options: argparse.Namespace) -> None:

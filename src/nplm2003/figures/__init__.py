@@ -27,6 +27,7 @@ FIGURES = {
     "word-features": ("words", "draw_word_features"),
     "policies": ("comparisons", "draw_policies"),
     "extended": ("years", "draw_extended"),
+    "smoothing": ("smoothing", "draw_smoothing"),
     "sweep-order": ("sweeps", "draw_sweep_order"),
     "sweep-hidden": ("sweeps", "draw_sweep_hidden"),
     "sweep-features": ("sweeps", "draw_sweep_features"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from nplm2003.figures.style import BLUE, GREY, INK, PUBLISHED, WIDTH, blank, look
+from nplm2003.ngram import SMOOTHED_KINDS
 from nplm2003.outcomes import NGRAM_KINDS, WORD_NGRAMS, Outcomes, Row
 from nplm2003.study import find_row
 
@@ -22,7 +24,7 @@ AS_PUBLISHED: dict[str, Any] = {"mfc": "white", "linestyle": "--", "linewidth": 
 
 def _group(row: Row) -> str:
     """The heading a row stands under: networks and mixtures apart for each preset, then n-grams."""
-    if row.kind in NGRAM_KINDS:
+    if row.kind in (*NGRAM_KINDS, *SMOOTHED_KINDS):
         return "n-grams"
     kind = "networks" if row.kind == "network" else "mixtures"
     return f"{kind}, {row.settings['preset']} preset" if row.settings.get("preset") else kind
@@ -47,6 +49,8 @@ def draw_rows_against_paper(outcomes: Outcomes) -> Figure:
             ours, published = row.perplexity(split), row.published_perplexity(split)
             axes.plot(outcomes.uncertainty.interval(row.model, split), [place] * 2, color=BLUE, linewidth=1, zorder=1)
             axes.plot(ours, place, "o", color=BLUE, markersize=4.5, zorder=3)
+            if math.isinf(ours):  # off any scale
+                axes.text(1, place, "\N{INFINITY}", transform=axes.get_yaxis_transform(), va="center", color=BLUE)
             if published is not None:
                 axes.plot(published, place, **PUBLISHED, markersize=5, zorder=2)
         axes.set_title(title)
@@ -79,7 +83,8 @@ def ngram_label(row: Mapping[str, Any]) -> str:
     """What n-grams that differ in their order share."""
     if row["kind"] == "class-based":
         return f"{row['classes']} word classes"
-    return {"interpolated": "interpolated trigram", "kneser-ney": "Kneser-Ney"}[row["kind"]]
+    names = {"interpolated": "interpolated trigram", "kneser-ney": "Kneser-Ney", "katz": "Katz"}
+    return names.get(row["kind"], row["kind"].replace("-", " "))
 
 
 def _orders(outcomes: Outcomes) -> dict[str, list[Row]]:

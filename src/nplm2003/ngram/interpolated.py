@@ -17,52 +17,26 @@ from collections.abc import Iterator
 import numpy as np
 
 from nplm2003.em import fit_weights
-from nplm2003.vocabulary import TokenStore, chunks
-
-# Tokens scored at a time: bounds memory (about 100 MB) and changes no score.
-CHUNK = 1 << 19
+from nplm2003.ngram.counts import NgramCounts, windows
+from nplm2003.vocabulary import TokenStore
 
 
-class TrigramCounts:
-    """Counts of the n-grams of train for n = 1, 2, 3, as sorted arrays of packed keys.
+class TrigramCounts(NgramCounts):
+    """Counts of the n-grams of train for n = 1, 2, 3, and the estimates and the frequency bins they give.
 
-    Word ids are 0 to |V| - 1; the id |V| stands for a word before the beginning of the stream.
+    The id |V| stands for a word before the beginning of the stream.
     """
 
     def __init__(self, train: np.ndarray, size: int) -> None:
         """`train`: token ids, shape (T,), all below `size` = |V|."""
-        ids = train.astype(np.int64)
-        self.size = size
-        self.total = len(ids)
-        self.words = np.bincount(ids, minlength=size + 1)
-        # How often each word, and each pair, is followed by another: what p2 and p3 divide by. Only for what ends
-        # train does it differ from the plain count, and with it p2 and p3 sum to 1.
-        self.followed = np.bincount(ids[:-1], minlength=size + 1)
-        self._pairs, pair_of_position, self.pair_counts = np.unique(
-            self._pack(ids[:-1], ids[1:]), return_inverse=True, return_counts=True
-        )
-        self.pair_followed = np.bincount(pair_of_position[:-1], minlength=len(self._pairs))
-        # A trigram's key holds the rank of its first two words among the pairs: 64 bits are enough for any |V|.
-        self._triples, self.triple_counts = np.unique(self._pack(pair_of_position[:-1], ids[2:]), return_counts=True)
-
-    def _pack(self, context: np.ndarray, word: np.ndarray) -> np.ndarray:
-        return context * (self.size + 1) + word
-
-    def _find_pair(self, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return _find(self._pairs, self._pack(u, v))
+        super().__init__(train, size, 3)
 
     def bins(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The frequency bin q of the contexts (u, v): int64, shape (tokens,), 0 to `number_of_bins` - 1."""
-        rank, found = self._find_pair(u, v)
-        return self._bin(_take(self.pair_counts, rank, found))
+        return self._bin(self.counts[2][self.find(2, u, v)])
 
     def _bin(self, frequency: np.ndarray) -> np.ndarray:
         return np.ceil(-np.log((1 + frequency) / self.total)).astype(np.int64)
-
-    @property
-    def parameters(self) -> int:
-        """The counts that are kept: of words, pairs and triples of train."""
-        return int(np.count_nonzero(self.words)) + len(self._pairs) + len(self._triples)
 
     @property
     def number_of_bins(self) -> int:
@@ -75,34 +49,13 @@ class TrigramCounts:
         `u`, `v`, `w`: int64 ids, shape (tokens,); `u` and `v` may be |V|, a word before the stream.
         """
         result = np.empty((len(w), 4))
+        pair = self.find(2, u, v)
         result[:, 0] = 1 / self.size
-        result[:, 1] = self.words[w] / self.total
-        numerator = _take(self.pair_counts, *self._find_pair(v, w))
-        result[:, 2] = _ratio(numerator, self.followed[v], otherwise=result[:, 1])
-        rank, found = self._find_pair(u, v)
-        triple, triple_found = _find(self._triples, self._pack(rank, w))
-        numerator = _take(self.triple_counts, triple, found & triple_found)
-        result[:, 3] = _ratio(numerator, _take(self.pair_followed, rank, found), otherwise=result[:, 2])
+        result[:, 1] = self.counts[1][w] / self.total
+        # What follows a context is divided by how often it is followed: so p2 and p3 sum to 1 for what ends train too.
+        result[:, 2] = _ratio(self.counts[2][self.find(2, v, w)], self.followed[1][v], otherwise=result[:, 1])
+        result[:, 3] = _ratio(self.counts[3][self.find(3, pair, w)], self.followed[2][pair], otherwise=result[:, 2])
         return result
-
-
-def _find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where in the sorted `keys` each wanted key stands, and whether it does."""
-    if len(keys) == 0:
-        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
-    # Looked up in their own order, they find the keys in the cache: five times as fast.
-    order = np.argsort(wanted)
-    rank = np.empty_like(order)
-    rank[order] = np.searchsorted(keys, wanted[order])
-    np.minimum(rank, len(keys) - 1, out=rank)
-    return rank, keys[rank] == wanted
-
-
-def _take(values: np.ndarray, rank: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """`values` at each rank, 0 where the key was not found."""
-    if len(values) == 0:
-        return np.zeros(len(rank), dtype=np.int64)
-    return np.where(found, values[rank], 0)
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
@@ -115,8 +68,7 @@ def contexts(store: TokenStore, split: str) -> Iterator[tuple[np.ndarray, np.nda
 
     The context of the first tokens reaches back over the split boundary; |V| stands before the stream's beginning.
     """
-    for before, ids in chunks(store, split, 2, CHUNK):
-        stream = np.concatenate([np.full(2 - len(before), store.size), before, ids]).astype(np.int64)
+    for stream in windows(store, split, 2):
         yield stream[:-2], stream[1:-1], stream[2:]
 
 
