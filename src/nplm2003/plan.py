@@ -67,3 +67,32 @@ def network_options(row: Mapping[str, Any], parallel: Mapping[str, Any] | None) 
     special = {key: row[key] for key, usual in (("word_features", "learnt"), ("outputs", "words")) if row[key] != usual}
     several = {} if parallel is None else {"processes": parallel["processes"], "parallel": parallel["scheme"]}
     return options(**{key: row[key] for key in SHAPE_OPTIONS}, **special, **several)
+
+
+def is_paper_network(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a network of the paper's form (`nplm2003.neural.model`) with one softmax over all words."""
+    return row["kind"] == "network" and row["outputs"] == "words" and row.get("architecture") in (None, "MLP")
+
+
+def explorer_rows(study: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The networks of the explorer page: the first of each shape in the tables, and of 2 features in the sweeps too.
+
+    Each is shown at the first of its seeds.
+    """
+    swept = [row for row in study["sweep_rows"] if row["features"] == 2]
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in filter(is_paper_network, [*study["rows"], *swept]):
+        found.setdefault(tuple(row[key] for key in ("order", "hidden", "features", "direct")), row)
+    return list(found.values())
+
+
+def trigram_row(study: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The interpolated trigram of a study; None where it has none."""
+    return next((row for row in study["rows"] if row["kind"] == "interpolated"), None)
+
+
+def trigram_mixture(study: Mapping[str, Any], network: str) -> dict[str, Any] | None:
+    """The row that mixes a network and the interpolated trigram with equal weights; None where there is none."""
+    trigram = trigram_row(study)
+    mixtures = (row for row in study["rows"] if row["kind"] == "mixture" and row["weights"] == "fixed")
+    return next((row for row in mixtures if trigram and row["components"] == [network, trigram["model"]]), None)
