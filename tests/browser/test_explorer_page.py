@@ -267,6 +267,11 @@ def test_the_worked_example_is_what_the_command_found(opened: Opened, explorer_r
                 if sentence["role"] == role
             ]
             assert float(shown.get_attribute("data-change")) == pytest.approx(np.mean(changes), abs=1e-9)
+        added, other = found["sentences"][:2]
+        shown = opened.page.locator(f"#sentence-tables [data-role=apart][data-kind={kind}]")
+        apart = [word not in added["words"] for word in other["words"]]
+        change = np.subtract(other[kind]["after"], other[kind]["before"])[apart].sum()
+        assert float(shown.get_attribute("data-change")) == pytest.approx(change, abs=1e-9)
     text = opened.page.locator("#sentence").inner_text()
     assert "A dog was running in a room" in text and f"{len(found['rates'])} updates" in text
     assert "walking \u2192 <rare>" in text

@@ -485,30 +485,37 @@ function showSentence() {
     `Added: ${written(added)}, in ${rates.length} updates at rates of ` +
     `${rates.map((rate) => rate.toPrecision(2)).join(", ")}, by the exact objective: as often and as strongly as it ` +
     `would have been learnt in the training text, unless the command said otherwise. Measured: ${written(other)}. ` +
-    `Before each stands ${before}` +
+    `Before each stands \u201c${before}\u201d` +
     (outside ? `. ${outside} of their words are not in V and count as ${WORDS[MERGED]}.` : ".");
 
+  // What both sentences have is learnt, not generalised: without it stands what the other words became.
+  const shared = [...new Set(other.words)].filter((word) => added.words.includes(word));
+  const apart = (sentence, kind) => changes(sentence, kind).filter((_, i) => !shared.includes(sentence.words[i]));
+  const every = of("scrambled").length;
   const rows = [
-    [`added: ${written(added)}`, "added"],
-    [`measured: ${written(other)}`, "other"],
-    [`control: its words in ${of("scrambled").length} random orders`, "scrambled"],
-    [`control: ${of("unrelated").length} times other words, each about as frequent`, "unrelated"],
-  ].map(([said, role]) => [
-    said,
-    ...kinds.flatMap((kind) => {
-      const sums = of(role).map((sentence) => total(changes(sentence, kind)));
-      const ends = [Math.min(...sums), Math.max(...sums)].map((end) => Math.exp(end).toPrecision(3));
-      const cell = make("span", { "data-role": role, "data-kind": kind, "data-change": mean(sums) }, times(mean(sums)));
-      return [cell, sums.length > 1 ? `${ends[0]} to ${ends[1]}` : ""];
-    }),
-  ]);
+    ["added", `added: ${written(added)}`, of("added"), changes],
+    ["other", `measured: ${written(other)}`, of("other"), changes],
+    ["apart", `measured, without what both have: ${shared.join(", ")}`, shared.length ? of("other") : [], apart],
+    ["scrambled", `control: its words in ${every} random orders`, of("scrambled"), changes],
+    ["unrelated", `control: ${every} times other words, each about as frequent`, of("unrelated"), changes],
+  ]
+    .filter(([, , list]) => list.length)
+    .map(([role, said, list, what]) => [
+      said,
+      ...kinds.flatMap((kind) => {
+        const sums = list.map((sentence) => total(what(sentence, kind)));
+        const ends = [Math.min(...sums), Math.max(...sums)].map((end) => Math.exp(end).toPrecision(3));
+        const marks = { "data-role": role, "data-kind": kind, "data-change": mean(sums) };
+        return [make("span", marks, times(mean(sums))), sums.length > 1 ? `${ends[0]} to ${ends[1]}` : ""];
+      }),
+    ]);
   const head = ["sentence", ...kinds.flatMap((kind) => [`P by ${label[kind]}`, "range"])];
   const tables = [table("What became of the probability of each sentence (of several: the geometric mean)", head, rows)];
 
   for (const sentence of [added, other]) {
     const words = sentence.text.map((word, i) => {
       const known = word === sentence.words[i] ? word : `${word} \u2192 ${sentence.words[i]}`;
-      return sentence === other && added.words.includes(sentence.words[i]) ? `${known} (in both)` : known;
+      return sentence === other && shared.includes(sentence.words[i]) ? `${known} (in both)` : known;
     });
     const lines = kinds.flatMap((kind) => [
       [`ln P by ${label[kind]}, before`, ...[...sentence[kind].before, total(sentence[kind].before)].map((x) => minus(x.toFixed(3)))],
@@ -563,7 +570,8 @@ function start() {
   });
   $("word").addEventListener("input", showNeighbours);
   const known = first.flatMap((sentence) => sentence.words).filter((word) => DATA.frequent.includes(IDS.get(word)));
-  $("word").value = known[1] ?? WORDS[DATA.frequent[0]];
+  const long = known.reduce((best, word) => (word.length > best.length ? word : best), "");
+  $("word").value = long || WORDS[DATA.frequent[0]];
   listenToMap();
   showNeighbours();
   chooser($("sentence-of"), showSentence);
