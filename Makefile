@@ -9,7 +9,7 @@ CORES ?= all
 SNAKEMAKE = $(PYTHON_OF_VENV) -m snakemake --cores $(CORES)
 DEMO := results/demo
 
-.PHONY: help setup demo reference test drills check clean
+.PHONY: help setup setup-tests demo reference test browser drills check clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | while IFS=$$'\t' read -r name text; do \
@@ -36,9 +36,15 @@ reference: setup ## the studies on Brown and Reuters, and their small results in
 	@$(SNAKEMAKE) reference
 	@$(SNAKEMAKE) reference --configfile config/reuters.yaml
 
-test: setup ## unit and pipeline tests
+setup-tests:
+	@scripts/bootstrap tests
+
+test: setup-tests ## unit, pipeline and browser tests
 	@test -x data/tools/lmplz || $(SNAKEMAKE) --quiet all -- data/tools/lmplz
 	@$(PYTHON_OF_VENV) -m pytest
+
+browser: setup-tests ## the tests of the explorer page in headless Chromium, which are part of `make test` too
+	@$(PYTHON_OF_VENV) -m pytest tests/browser
 
 drills: setup ## every fault that the study must survive, one after the other; writes docs/faults.md
 	@test -x data/tools/lmplz || $(SNAKEMAKE) --quiet all -- data/tools/lmplz

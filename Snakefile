@@ -4,6 +4,7 @@
     snakemake --cores all --configfile config/demo.yaml     a small one, on a corpus that needs no download
     snakemake --cores all tables | figures | report | paper | all
     snakemake --cores all reference                         copy the small results to results/reference/
+    snakemake --cores all explorer                          a page to try the models in a browser
 
 Every model ends in the log-probability of every token (src/nplm2003/scoring.py); everything after reads only those.
 """
@@ -22,6 +23,7 @@ include: "workflow/rules/ngram.smk"
 include: "workflow/rules/neural.smk"
 include: "workflow/rules/mixture.smk"
 include: "workflow/rules/results.smk"
+include: "workflow/rules/explorer.smk"
 
 
 localrules:
@@ -31,6 +33,7 @@ localrules:
     paper,
     report,
     reference,
+    explorer,
 
 
 rule all:

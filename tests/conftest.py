@@ -104,6 +104,15 @@ def make_preset() -> Callable[..., Preset]:
     return make
 
 
+@pytest.fixture(scope="session")
+def explorer_results(tmp_path_factory: pytest.TempPathFactory, make_preset: Callable[..., Preset]) -> Path:
+    """The results of a small study that the explorer page can show (`explorer_study`): nobody writes into them."""
+    from explorer_study import make_explorer_study
+
+    preset = make_preset(rate=0.5, reduction="mean", epochs_direct=3, epochs_without_direct=3)
+    return make_explorer_study(tmp_path_factory.mktemp("explorer") / "results", invent(600), preset)
+
+
 @pytest.fixture(autouse=True)
 def exact_products() -> None:
     """Training may leave torch with faster, rounder matrix products; tests start from exact ones."""

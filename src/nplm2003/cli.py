@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from nplm2003 import __version__
-from nplm2003.commands import corpus, mixture, neural, ngram, results
+from nplm2003.commands import corpus, explorer, mixture, neural, ngram, results
 from nplm2003.errors import UserError
 
-REGISTER = (corpus.register, ngram.register, neural.register, mixture.register, results.register)
+REGISTER = (corpus.register, ngram.register, neural.register, mixture.register, results.register, explorer.register)
 
 DESCRIPTION = """\
 Reproduce the perplexity tables of Bengio et al. (2003), stage by stage.

@@ -43,6 +43,23 @@ def nearest(features: np.ndarray, word: int, among: np.ndarray, length: int = LE
     return [(int(among[i]), float(cosines[i])) for i in order if among[i] != word][:length]
 
 
+def principal_directions(vectors: np.ndarray) -> np.ndarray:
+    """The first two principal components of `vectors` (k, m) as directions: shape (2, m), signs made definite.
+
+    Those that `vectors` have not, being too few or in too few dimensions, are 0.
+    """
+    _, _, directions = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
+    plane = np.zeros((2, vectors.shape[1]))
+    plane[: len(directions)] = directions[:2]
+    # A singular vector has no sign of its own: let its largest element be positive.
+    return plane * (np.sign(np.take_along_axis(plane, np.abs(plane).argmax(axis=1)[:, None], axis=1)) + 0.0)
+
+
+def principal_plane(vectors: np.ndarray) -> np.ndarray:
+    """Coordinates of `vectors` (k, m) on their first two principal components: shape (k, 2)."""
+    return (vectors - vectors.mean(axis=0)) @ principal_directions(vectors).T
+
+
 def listed_words(store: TokenStore, words: Sequence[str] = WORDS) -> list[str]:
     """`words`, and for each that the vocabulary lacks one frequent word more, so that every corpus has a full list."""
     known = set(store.words)

@@ -9,12 +9,13 @@ from typing import Any
 
 from nplm2003.corpora.ap import find_files
 from nplm2003.corpora.fetch import DATASETS
+from nplm2003.neural.architectures import PAPER
 
 DOWNLOADS = "data/downloads"
 CORPUS_FILES = ("file", "train_file", "valid_file", "test_file")
 CORPUS_OPTIONS = (*CORPUS_FILES, "tokenizer", "folder", "first_month", "last_month")
 POLICY_OPTIONS = ("count_on", "cut", "size", "lowercase", "marks", "split_clitics", "numbers", "proper_nouns")
-USUAL = {"architecture": "mlp", "options": None, "word_features": "learnt", "outputs": "words"}
+USUAL = {"architecture": PAPER, "options": None, "word_features": "learnt", "outputs": "words"}
 SHAPE_OPTIONS = ("order", "hidden", "features", "direct", "preset")
 
 
@@ -68,3 +69,33 @@ def network_options(row: Mapping[str, Any], parallel: Mapping[str, Any] | None) 
     special = {key: row[key] for key, usual in USUAL.items() if row[key] != usual}
     several = {} if parallel is None else {"processes": parallel["processes"], "parallel": parallel["scheme"]}
     return options(**{key: row[key] for key in SHAPE_OPTIONS}, **special, **several)
+
+
+def is_paper_network(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a network of the paper's form (`nplm2003.neural.model`) with one softmax over all words."""
+    return row["kind"] == "network" and row["outputs"] == "words" and row["architecture"] == PAPER
+
+
+def explorer_rows(study: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The networks of the explorer page: the first of each shape in the main table, and all others of 2 features.
+
+    Each is shown at the first of its seeds.
+    """
+    others = [*study["extended_rows"], *study["sweep_rows"]]
+    swept = [row for row in others if row["features"] == 2]
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in filter(is_paper_network, [*study["rows"], *swept]):
+        found.setdefault(tuple(row[key] for key in ("order", "hidden", "features", "direct")), row)
+    return list(found.values())
+
+
+def trigram_row(study: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The interpolated trigram of a study; None where it has none."""
+    return next((row for row in study["rows"] if row["kind"] == "interpolated"), None)
+
+
+def trigram_mixture(study: Mapping[str, Any], network: str) -> dict[str, Any] | None:
+    """The row that mixes a network and the interpolated trigram with equal weights; None where there is none."""
+    trigram = trigram_row(study)
+    mixtures = (row for row in study["rows"] if row["kind"] == "mixture" and row["weights"] == "fixed")
+    return next((row for row in mixtures if trigram and row["components"] == [network, trigram["model"]]), None)

@@ -388,3 +388,11 @@ def test_two_processes_train_one_network(tmp_path: Path, text: str) -> None:
     clone.tiny(network / "weights.pt")
     training = json.loads((clone.folder / network / "training.json").read_text(encoding="utf-8"))
     assert (training["parallel"], training["threads"]) == (several, 1)
+
+
+def test_the_explorer_page_is_made_when_it_is_asked_for(study: Clone) -> None:
+    study.tiny("explorer")
+    page = (study.folder / RESULTS / "explorer.html").read_text(encoding="utf-8")
+    assert "<title>Explorer: A tiny study</title>" in page
+    assert all(f'"model":"{model}"' in page for model in ("MLP1", "MLP7", "interpolated-trigram", "MLP2"))
+    assert planned_jobs(study.tiny("--dry-run", "explorer")) == {}

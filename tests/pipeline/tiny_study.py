@@ -150,7 +150,7 @@ class Clone:
 
 def planned_jobs(output: str) -> dict[str, int]:
     """The table of jobs that a dry run prints, target rules left out."""
-    targets = ("all", "tables", "figures", "paper", "report", "total")
+    targets = ("all", "tables", "figures", "paper", "report", "explorer", "total")
     jobs = {rule: int(count) for rule, count in re.findall(r"^([\w-]+) +(\d+)$", output, flags=re.MULTILINE)}
     return {rule: count for rule, count in jobs.items() if rule not in targets}
 

@@ -123,6 +123,42 @@ def test_root_is_told_when_apt_fails(tmp_path: Path) -> None:
     assert "apt-get could not install g++" in done.stderr
 
 
+# An environment whose python does nothing and succeeds, as one that is complete does.
+READY = (
+    'case "$*" in "-m venv"*) mkdir -p .venv/bin; cat "$(command -v make)" >.venv/bin/python; '
+    "chmod +x .venv/bin/python;; esac"
+)
+
+
+@pytest.mark.parametrize(("user", "debian"), [(1000, True), (0, False)])
+def test_without_a_browser_the_tests_go_on_and_say_so(tmp_path: Path, user: int, debian: bool) -> None:
+    machine = Machine(tmp_path, user=user, debian=debian)
+    machine.add_compilers("zlib boost")
+    machine.add("python3", READY)
+    done = machine.run("tests")
+    assert done.returncode == 0, done.stderr
+    assert "there is no Chromium here: the tests of the explorer page (tests/browser) will skip" in done.stderr
+    assert "sudo apt-get install -y chromium" in done.stderr
+    assert not machine.apt_log.exists()
+    machine.add("google-chrome", "exit 0")
+    assert machine.run("tests").stderr == ""
+
+
+def test_root_on_debian_gets_a_browser_for_the_tests_alone(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, user=0)
+    machine.add_compilers("zlib boost")
+    machine.add("python3", READY)
+    assert machine.run().returncode == 0
+    assert not machine.apt_log.exists()
+    done = machine.run("tests")
+    assert done.returncode == 0 and "installing Debian packages that are missing: chromium" in done.stderr
+    assert machine.apt_log.read_text(encoding="utf-8").endswith("install -y -q --no-install-recommends chromium\n")
+    # Where it cannot be had (Ubuntu's is a snap), all else goes on.
+    machine.add("apt-get", "echo 'E: no chromium' >&2; exit 100")
+    done = machine.run("tests")
+    assert done.returncode == 0 and "E: no chromium" in done.stderr and "will skip" in done.stderr
+
+
 def test_root_elsewhere_installs_nothing(tmp_path: Path) -> None:
     done = Machine(tmp_path, user=0, debian=False).run("system")
     assert done.returncode == 1

@@ -21,7 +21,7 @@ from synthetic import NO_SWEEPS, ROOT, SMALL, class_based_study, make_study, row
 
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES, figures_of, plot
-from nplm2003.figures.words import principal_plane
+from nplm2003.neighbours import principal_plane
 from nplm2003.outcomes import Outcomes
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from nplm2003.commands.arguments import add_command, add_scores, add_tokens, positive
 from nplm2003.errors import UserError
 from nplm2003.ngram import SMOOTHED_KINDS
+from nplm2003.ngram.descriptions import read_description
 
 ARPA = {"order": int, "checksum": str}  # what is read of the description of a model in an ARPA file
 
@@ -205,7 +206,7 @@ def _score_kneser_ney(options: argparse.Namespace) -> None:
     from nplm2003.vocabulary import TokenStore
 
     store = TokenStore(options.tokens)
-    description = _read_description(description_path(options.model_file), store, "estimate-kneser-ney", ARPA)
+    description = read_description(description_path(options.model_file), store, "estimate-kneser-ney", ARPA)
     require_checksum(options.model_file, sha256(options.model_file), description["checksum"])
     model = KneserNey(options.model_file, store)
     _write(options, store, {split: model.score(split) for split in SPLITS}, description)
@@ -244,7 +245,7 @@ def _score_class_based(options: argparse.Namespace) -> None:
 
     store = TokenStore(options.tokens)
     class_of, classes = read_classes(options.classes, store)
-    description = _read_description(description_path(options.model_file), store, "estimate-class-based", ARPA)
+    description = read_description(description_path(options.model_file), store, "estimate-class-based", ARPA)
     if description.get("classes_fingerprint") != classes["fingerprint"]:
         raise UserError(
             f"{options.model_file} was not estimated on the classes of {options.classes}: run `nplm2003 "
@@ -284,22 +285,14 @@ def _estimate_interpolated(options: argparse.Namespace) -> None:
 
 
 def _score_interpolated(options: argparse.Namespace) -> None:
-    import numpy as np
-
-    from nplm2003.ngram.interpolated import InterpolatedTrigram, TrigramCounts
+    from nplm2003.ngram.interpolated import InterpolatedTrigram, TrigramCounts, read_weights
     from nplm2003.scoring import SPLITS
     from nplm2003.vocabulary import TokenStore
 
     store = TokenStore(options.tokens)
-    description = _read_description(options.weights, store, "estimate-interpolated", {"bins": [{"weights": [float]}]})
     counts = TrigramCounts(store["train"], store.size)
-    weights = [entry["weights"] for entry in description["bins"]]
-    if {len(vector) for vector in weights} != {4} or len(weights) != counts.number_of_bins:
-        raise UserError(
-            f"{options.weights} is damaged, it has not 4 weights for each of {counts.number_of_bins} bins: write it "
-            "with `nplm2003 estimate-interpolated`"
-        )
-    model = InterpolatedTrigram(counts, np.array(weights))
+    weights, description = read_weights(options.weights, store, counts)
+    model = InterpolatedTrigram(counts, weights)
     _write(options, store, {split: model.score(store, split) for split in SPLITS}, description)
 
 
@@ -333,7 +326,7 @@ def _score_smoothed(options: argparse.Namespace) -> None:
 
     store = TokenStore(options.tokens)
     shape = {"kind": SMOOTHED_KINDS, "order": int}
-    description = _read_description(options.smoothing, store, "estimate-smoothed", shape)
+    description = read_description(options.smoothing, store, "estimate-smoothed", shape)
     kind = description["kind"]
     try:
         if wrong := misfit(description, PARAMETERS[kind]):
@@ -343,19 +336,6 @@ def _score_smoothed(options: argparse.Namespace) -> None:
         raise UserError(f"{options.smoothing}: {error}: write it with `nplm2003 estimate-smoothed`") from error
     scores = {split: model.score(store, split) for split in SPLITS}
     _write(options, store, scores, description, impossible=kind == "maximum-likelihood")
-
-
-def _read_description(path: Path, store: Any, stage: str, shape: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON file of `shape` that `stage` wrote for the tokens of `store`; any other is refused."""
-    from nplm2003.files import read_object
-
-    try:
-        description = read_object(path, {"vocabulary": str, **shape})
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}): write it with `nplm2003 {stage}`") from error
-    if description["vocabulary"] != store.fingerprint:
-        raise UserError(f"{path} was made on other tokens than {store.folder}: run `nplm2003 {stage}` on these")
-    return description
 
 
 def _write(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from nplm2003.figures.style import BLUE, GREY, INK, VERMILION, WIDTH, blank, look
-from nplm2003.neighbours import listed_words, read_features
+from nplm2003.neighbours import listed_words, principal_plane, read_features
 from nplm2003.outcomes import Outcomes, Row
 from nplm2003.vocabulary import TokenStore
 
@@ -63,17 +63,6 @@ def draw_word_frequency(outcomes: Outcomes) -> Figure:
         axes.grid(False, axis="x")
     right.set_xlabel("occurrences of the word in train\n(percentages: share of test tokens)")
     return figure
-
-
-def principal_plane(vectors: np.ndarray) -> np.ndarray:
-    """Coordinates of `vectors` (k, m) on their first two principal components: shape (k, 2), signs made definite."""
-    centred = vectors - vectors.mean(axis=0)
-    _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    plane = np.zeros((2, vectors.shape[1]))
-    plane[: len(directions)] = directions[:2]
-    # A singular vector has no sign of its own: let its largest element be positive.
-    plane *= np.sign(np.take_along_axis(plane, np.abs(plane).argmax(axis=1)[:, None], axis=1)) + 0.0
-    return centred @ plane.T
 
 
 def _label(axes: Axes, points: np.ndarray, words: Sequence[str], marked: set[str]) -> None:

@@ -128,6 +128,14 @@ def load_network(path: Path | str, store: TokenStore) -> Network:
     return model.eval()
 
 
+def load_paper_network(path: Path | str, store: TokenStore) -> NeuralLanguageModel:
+    """The same of a network of the paper's form; refuses any other."""
+    model = load_network(path, store)
+    if not isinstance(model, NeuralLanguageModel):
+        raise UserError(f"{path} is no network of the paper's form, with its letters: choose one of architecture mlp")
+    return model
+
+
 def score(
     model: Network,
     store: TokenStore,

@@ -13,11 +13,15 @@ two tokens of train have fewer than two words before them; a word that occurs no
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from nplm2003.em import fit_weights
+from nplm2003.errors import UserError
 from nplm2003.ngram.counts import NgramCounts, windows
+from nplm2003.ngram.descriptions import read_description
 from nplm2003.vocabulary import TokenStore
 
 
@@ -111,3 +115,15 @@ def estimate(counts: TrigramCounts, store: TokenStore) -> tuple[np.ndarray, np.n
     bins = context_bins(counts, store, "valid")
     weights, history = fit_weights(likelihoods, bins, counts.number_of_bins)
     return weights, np.bincount(bins, minlength=counts.number_of_bins), history
+
+
+def read_weights(path: Path, store: TokenStore, counts: TrigramCounts) -> tuple[np.ndarray, dict[str, Any]]:
+    """The weights that `estimate-interpolated` wrote, shape (number of bins of `counts`, 4), and the whole file."""
+    description = read_description(path, store, "estimate-interpolated", {"bins": [{"weights": [float]}]})
+    weights = [entry["weights"] for entry in description["bins"]]
+    if {len(vector) for vector in weights} != {4} or len(weights) != counts.number_of_bins:
+        raise UserError(
+            f"{path} is damaged, it has not 4 weights for each of {counts.number_of_bins} bins: write it with "
+            "`nplm2003 estimate-interpolated`"
+        )
+    return np.array(weights), description
