@@ -128,6 +128,7 @@ def small_study() -> dict[str, Any]:
         ],
         "extended_rows": [
             row("lstm", "network", **{**net, "architecture": "lstm", "direct": False, "options": "rate=0.01"}),
+            row("two", "network", **{**net, "features": 2}),
             row("all", "mixture", **net, components=["lstm", "MLP7", "kneser-ney-5"], weights="learnt"),
         ],
         "sweep_rows": [row("MLP5-h25", "network", **{**net, "hidden": 25})],
@@ -164,7 +165,7 @@ SMALL = {
     "interpolated-trigram": (31.0, 352.0, 336.0),
     "kneser-ney-5": (None, 332.0, 353.1),
 }
-EXTENDED = {"lstm": (120.0, 230.0, 220.0), "all": (110.0, 220.0, 208.0)}
+EXTENDED = {"lstm": (120.0, 230.0, 220.0), "two": (200.0, 350.0, 330.0), "all": (110.0, 220.0, 208.0)}
 # Every point of a sweep that is in no table.
 SWEPT = (155.0, 310.0, 300.0)
 

@@ -58,6 +58,17 @@ FIGURE_INPUTS = {
     "word-features": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
     "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS, *PUBLISHED],
     "extended": EXTENDED_INPUTS,
+    "two-features": [
+        *(f"{folder}/evaluation.json" for folder in EXTENDED),
+        *(
+            f"{MAIN}/{row['model']}/seed{seed}/features.npy"
+            for row in STUDY["extended_rows"]
+            if row["kind"] == "network" and row["features"] == 2
+            for seed in row["seeds"]
+        ),
+        MAIN_STATISTICS,
+        MAIN_VOCABULARY,
+    ],
     "smoothing": [],  # it draws counts of its own
     **{figure: SWEEPS for figure in FIGURES if figure.startswith("sweep-")},
 }

@@ -27,6 +27,7 @@ FIGURES = {
     "word-features": ("words", "draw_word_features"),
     "policies": ("comparisons", "draw_policies"),
     "extended": ("years", "draw_extended"),
+    "two-features": ("words", "draw_two_features"),
     "smoothing": ("smoothing", "draw_smoothing"),
     "sweep-order": ("sweeps", "draw_sweep_order"),
     "sweep-hidden": ("sweeps", "draw_sweep_hidden"),
@@ -38,10 +39,12 @@ FIGURES = {
 
 def figures_of(study: Mapping[str, Any]) -> list[str]:
     """The figures of a study: all, but for those of what it does not make."""
-    made = {f"sweep-{point['sweep']}" for point in study["sweeps"]} | (
-        {"extended"} if study["extended_rows"] else set()
-    )
-    return [name for name in FIGURES if name in made or not name.startswith(("sweep-", "extended"))]
+    made = {f"sweep-{point['sweep']}" for point in study["sweeps"]}
+    if study["extended_rows"]:
+        made.add("extended")
+    if any(row["features"] == 2 for row in study["extended_rows"]):
+        made.add("two-features")
+    return [name for name in FIGURES if name in made or not name.startswith(("sweep-", "extended", "two-features"))]
 
 
 def plot(name: str, outcomes: Outcomes, stem: Path | str) -> None:

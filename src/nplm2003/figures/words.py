@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,7 +12,7 @@ from matplotlib.transforms import Bbox
 
 from nplm2003.figures.style import BLUE, GREY, INK, VERMILION, WIDTH, blank, look
 from nplm2003.neighbours import listed_words, principal_plane, read_features
-from nplm2003.outcomes import Outcomes, Row
+from nplm2003.outcomes import Outcomes, Row, Run, best
 from nplm2003.vocabulary import TokenStore
 
 MAPPED = 220  # words on the map
@@ -109,14 +109,27 @@ def draw_word_features(outcomes: Outcomes) -> Figure:
     network = outcomes.best("network")
     if network is None:
         return blank("This study trains no network: there are no word features.")
-    run = network.best_run
+    axes_names = ("first principal component", "second principal component")
+    return _map(outcomes, network.best_run, principal_plane, axes_names)
+
+
+def draw_two_features(outcomes: Outcomes) -> Figure:
+    """The features C of a network that has two of them (section 5 of the paper): the map is all that it knows."""
+    network = best([row for row in outcomes.extended_rows() if row.settings["features"] == 2 and row.kind == "network"])
+    if network is None:
+        return blank("This study trains no network of two features.")
+    return _map(outcomes, network.best_run, np.asarray, ("first feature", "second feature"))
+
+
+def _map(outcomes: Outcomes, run: Run, place: Callable[[np.ndarray], np.ndarray], names: tuple[str, str]) -> Figure:
+    """Frequent words where `place` puts their features (k, m), at points (k, 2); the listed words stand out."""
     store = TokenStore(outcomes.folder / "tokens")
     features = read_features(run, store)
     frequent = np.argsort(-store.train_counts, kind="stable")
     frequent = frequent[(frequent != 0) & (store.train_counts[frequent] > 0)][:MAPPED]
     marked = [store.words.index(word) for word in listed_words(store) if word in store.words]
     shown = np.array(list(dict.fromkeys([*marked, *frequent.tolist()])))  # the listed words get their labels first
-    points = principal_plane(features[shown])
+    points = place(features[shown])
     words = [store.words[i] for i in shown]
 
     figure, axes = plt.subplots(figsize=(WIDTH, 6.4))
@@ -125,7 +138,7 @@ def draw_word_features(outcomes: Outcomes) -> Figure:
     axes.scatter(points[special, 0], points[special, 1], s=14, color=VERMILION, zorder=2)
     axes.margins(0.06)
     axes.set_title(f"word features of {run.model}, seed {run.seed}: {len(shown)} words")
-    axes.set_xlabel("first principal component")
-    axes.set_ylabel("second principal component")
+    axes.set_xlabel(names[0])
+    axes.set_ylabel(names[1])
     _label(axes, points, words, {store.words[i] for i in marked})
     return figure
