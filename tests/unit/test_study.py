@@ -110,9 +110,7 @@ def test_the_exact_study_is_that_of_brown_but_for_its_objective(config: Config) 
     brown, exact = resolve(config, ROOT), resolve(overlay(config, load("config/exact.yaml")), ROOT)
     differing = {key for key in brown if brown[key] != exact[key]}
     assert differing == {"name", "title", "presets", "rows", "extended_rows", "sweeps", "cuts"}
-    assert exact["rows"] == [
-        row for row in brown["rows"] if row["preset"] not in ("exact", "fixed-features", "nce", "paper")
-    ]
+    assert exact["rows"] == [row for row in brown["rows"] if row["preset"] not in ("exact", "nce", "paper")]
     ours, theirs = brown["presets"]["modern"], exact["presets"]["modern"]
     changed = {key for key in ours if ours[key] != theirs[key]}
     assert changed == {"objective", "noise_words", "noise_power", "self_normalisation"}
@@ -121,7 +119,7 @@ def test_the_exact_study_is_that_of_brown_but_for_its_objective(config: Config) 
 
 def test_a_preset_of_null_is_left_out_with_all_that_uses_it(config: Config) -> None:
     whole, quick = resolve(config, ROOT), resolve(overlay(config, load("config/quick.yaml")), ROOT)
-    gone = ("paper", "fixed-features", "exact", "nce")
+    gone = ("paper", "exact", "nce")
     assert quick["rows"] == [row for row in whole["rows"] if row["preset"] not in gone]
     assert {"MLP2-paper", "MLP10-paper"} <= {row["model"] for row in whole["rows"] if row["preset"] in gone}
     assert set(quick["presets"]) == {"modern", "strong"} and not quick["sweeps"]
@@ -130,9 +128,7 @@ def test_a_preset_of_null_is_left_out_with_all_that_uses_it(config: Config) -> N
 
 
 def test_a_misspelt_preset_of_null_is_refused(config: Config) -> None:
-    with pytest.raises(
-        UserError, match="presets.papr is null, and no network uses it; they use exact, fixed-features, "
-    ):
+    with pytest.raises(UserError, match="presets.papr is null, and no network uses it; they use exact, modern, "):
         resolve(overlay(config, {"presets": {"papr": None}}), ROOT)
 
 
