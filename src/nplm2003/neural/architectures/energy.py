@@ -21,7 +21,7 @@ from nplm2003.errors import UserError
 from nplm2003.neural.objectives import Objective, sampled_softmax
 from nplm2003.neural.variant import Variant
 
-BLOCK = 256  # words of V whose energies are computed at a time
+BLOCK = 32  # words of V whose energies are computed at a time: with the hidden units of a batch they stay in the cache
 
 
 class Energy(Variant):
