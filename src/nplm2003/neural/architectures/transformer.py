@@ -36,6 +36,7 @@ class Transformer(Variant):
         self.places = nn.Parameter(torch.randn(2 * (order - 1), hidden).mul_(0.02))
         self.layers = nn.ModuleList(Layer(hidden, heads) for _ in range(int(self.options["layers"])))
         self.norm = nn.LayerNorm(hidden)
+        nn.init.constant_(self.norm.weight, 0.3)  # z is about as long as one of hyperbolic tangents: O moves as fast
         self.past: Tensor | None = None
 
     def begin(self, history: Tensor | None = None) -> None:
