@@ -407,7 +407,11 @@ rule reference:
     params:
         results=subpath(input.study, parent=True),
         reference=f"results/reference/{STUDY['name']}",
-        first=[f"tables/{name}" for name in (f"{STUDY['table']}.csv", f"{STUDY['table']}.md", "timings.csv")],
+        first=[
+            f"tables/{name}"
+            for name in (f"{STUDY['table']}.csv", f"{STUDY['table']}.md", "timings.csv", "extended.csv")
+            if name != "extended.csv" or STUDY["extended_rows"]
+        ],
     message:
         "Copying the small results to {params.reference}"
     run:
