@@ -346,11 +346,37 @@ DEPARTURES = (
         "baselines had already gained.",
         lambda study, row: row["kind"] in SMOOTHED_KINDS,
     ),
+    Departure(
+        33,
+        "different",
+        "Features started by word2vec",
+        "C starts at the vectors that skip-gram with negative sampling (Mikolov and others 2013) learns from train, "
+        "scaled to the deviation of the random start of D17, in place of it; the paper starts at random.",
+        lambda study, row: row.get("word_features") == "word2vec",
+    ),
+    Departure(
+        34,
+        "open",
+        "Words outside the vocabulary that are met again",
+        "The paper gives features to a word outside the vocabulary where it is first met; here they are the mean over "
+        "all its occurrences so far. It does not say what the output layer knows of the word; in the table of words "
+        "outside the vocabulary its row there is made in the same way, with a bias set on validation.",
+        _is("out-of-vocabulary"),
+    ),
+    Departure(
+        35,
+        "different",
+        "Words outside the vocabulary are expected to be rare",
+        "Only words that are rare in train stand for a word outside the vocabulary, and its features go a part of the "
+        "way from those of the merged symbol to theirs (nplm2003/neural/out_of_vocabulary.py); in the paper all words "
+        "stand for it, and their features alone.",
+        lambda study, row: row.get("weights") == "rare",
+    ),
 )
 
 
 def departures_of(study: Mapped, row: Mapped) -> list[Departure]:
-    """The departures that apply to a row of the study, by number; those of its parts for a mixture."""
+    """The departures that apply to a row of the study, by number, or to the rows that it is made of."""
     rows = {other["model"]: other for other in study["rows"]}
-    single = [rows[model] for model in row["components"]] if row["kind"] == "mixture" else [row]
-    return [departure for departure in DEPARTURES if any(departure.applies(study, one) for one in single)]
+    parts = [rows[model] for model in row.get("components", ())]
+    return [departure for departure in DEPARTURES if any(departure.applies(study, one) for one in (row, *parts))]

@@ -30,9 +30,9 @@ OUTPUTS_YEARS = {"classes": 2001, "tree": 2005}  # Goodman; Morin and Bengio
 
 
 def year_of(outcomes: Outcomes, row: Row) -> int:
-    """The year of a row: of a mixture, that of its newest part."""
+    """The year of a row: of one that is made of others, that of its newest part."""
     settings = row.settings
-    if row.kind == "mixture":
+    if "components" in settings:
         return max(year_of(outcomes, part) for part in outcomes.parts(row))
     if row.kind != "network":
         return YEARS[row.kind]
@@ -46,12 +46,12 @@ def year_of(outcomes: Outcomes, row: Row) -> int:
 
 
 def cost_of(outcomes: Outcomes, row: Row) -> tuple[float | None, float | None]:
-    """Parameters and seconds of training of a row, None where they are not known; of a mixture, of its parts together.
+    """Parameters and seconds of training of a row, None where they are not known; of parts, of these together.
 
     Parameters of an n-gram model are the n-grams that it keeps. Seconds are the mean over the seeds; those of an n-gram
     model are of the job that estimated it.
     """
-    if row.kind == "mixture":
+    if "components" in row.settings:
         costs = [cost_of(outcomes, part) for part in outcomes.parts(row)]
         totals = [None if None in each else sum(each) for each in zip(*costs, strict=True)]
         return totals[0], totals[1]
@@ -79,7 +79,7 @@ def extended_records(outcomes: Outcomes) -> list[dict[str, Any]]:
     """One record per row of the main and of the extended table, by year; `best` marks what validation chooses."""
     rows = {"main": outcomes.rows(), "extended": outcomes.extended_rows()}
     every = [*rows["main"], *rows["extended"]]
-    single = best([row for row in every if row.kind != "mixture"])
+    single = best([row for row in every if "components" not in row.settings])
     mixture = best([row for row in every if row.kind == "mixture"])
     marks = {row.model: mark for row, mark in ((single, "single"), (mixture, "mixture")) if row is not None}
     records = []

@@ -25,7 +25,7 @@ from nplm2003.neural.preset import AMOUNTS, CHOICES, COUNTS
 from nplm2003.ngram import SMOOTHED_KINDS
 from nplm2003.published import published_corpus, stands_in
 from nplm2003.scoring import SPLITS, Scores, require_same_tokens
-from nplm2003.study import find_row
+from nplm2003.study import OUT_OF_VOCABULARY, find_row
 from nplm2003.uncertainty import Uncertainty, measure_uncertainty
 from nplm2003.vocabulary import STATISTICS
 
@@ -44,7 +44,7 @@ SINGLE = {
     **dict.fromkeys(("architecture", "options", "word_features", "outputs", "preset"), (str, None)),
     "seeds": [int],
 }
-MIXTURE = {**SINGLE, "kind": "mixture", "components": [str], "weights": str}
+MIXTURE = {**SINGLE, "kind": ("mixture", OUT_OF_VOCABULARY), "components": [str], "weights": str}
 POLICY = {
     **dict.fromkeys(("policy", "count_on", "cut"), str),
     "size": int,
@@ -152,7 +152,7 @@ class Run:
 
     @property
     def kind(self) -> str:
-        """network, mixture, or a kind of n-gram: interpolated, kneser-ney, class-based, katz, ..."""
+        """network, mixture, out-of-vocabulary, or a kind of n-gram: interpolated, kneser-ney, class-based, katz, ..."""
         return self.row["kind"]
 
     def perplexity(self, split: str) -> float:
@@ -340,9 +340,10 @@ class Outcomes:
         """All rows, in the order of the study; only those of the given kinds where any are named."""
         return [self.row(settings) for settings in self.study["rows"] if not kinds or settings["kind"] in kinds]
 
-    def extended_rows(self) -> list[Row]:
-        """The rows of the extended table, in the order of the study."""
-        return [self.row(settings) for settings in self.study["extended_rows"]]
+    def extended_rows(self, *kinds: str) -> list[Row]:
+        """The rows of the extended table, as `rows` gives those of the main one."""
+        rows = self.study["extended_rows"]
+        return [self.row(settings) for settings in rows if not kinds or settings["kind"] in kinds]
 
     def runs(self, *kinds: str) -> list[Run]:
         """The runs of these rows, seed after seed."""

@@ -47,8 +47,8 @@ def corpus_files(corpus: Mapping[str, Any]) -> list[str]:
     return [corpus[key] for key in CORPUS_FILES if corpus.get(key)]
 
 
-def corpus_options(study: Mapping[str, Any], policy: str) -> str:
-    """What `build-tokens` is told of the corpus and of the vocabulary policy of that name."""
+def corpus_options(study: Mapping[str, Any], policy: str, **changes: Any) -> str:
+    """What `build-tokens` is told of the corpus and of the vocabulary policy of that name, with `changes` to it."""
     corpus = study["corpus"]
     told = {key: corpus.get(key) for key in CORPUS_OPTIONS}
     if fetched := download(corpus):
@@ -60,7 +60,7 @@ def corpus_options(study: Mapping[str, Any], policy: str) -> str:
         **told,
         **(corpus.get("split") or {}),
         policy=policy,
-        **{key: row[key] for key in POLICY_OPTIONS},
+        **{key: row[key] for key in POLICY_OPTIONS} | changes,
     )
 
 

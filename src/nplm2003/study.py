@@ -17,6 +17,7 @@ import yaml
 
 from nplm2003.corpora.news import check_months
 from nplm2003.errors import UserError
+from nplm2003.mixture import WEIGHTS
 from nplm2003.neural.architectures import ARCHITECTURES, PAPER, parse_options
 from nplm2003.neural.preset import Preset
 from nplm2003.vocabulary import Split
@@ -34,6 +35,7 @@ OTHER_TABLES = (
     "targets",
     "departures",
     "neighbours",
+    "oov",
     "sweeps",
     "timings",
 )
@@ -47,11 +49,13 @@ SOURCES_OF_KEY = {
 # What else lies in the folders of results, where a policy and a model have folders of their own.
 TAKEN = {
     "policy": ("presets", "tables", "figures", "benchmarks", "logs"),
-    "model": ("tokens", "classes"),
+    "model": ("tokens", "classes", "every-word"),
 }
 # KenLM is compiled for orders up to 6 (KENLM_MAX_ORDER); a higher one needs a build of one's own.
 KENLM_KINDS = ("kneser-ney", "class-based")
 MAX_NGRAM_ORDER = 6
+# The kind of a row of one network whose words outside V get features; it stands among the mixtures.
+OUT_OF_VOCABULARY = "out-of-vocabulary"
 # The n-gram rows whose perplexity is compared across vocabulary policies: (kind, order).
 POLICY_NGRAMS = (("interpolated", 3), ("kneser-ney", 3), ("kneser-ney", 5))
 
@@ -245,6 +249,12 @@ def _rows(
     mixtures = []
     for row in tables["mixtures"]:
         components = row["components"].split(",")
+        alone = row["weights"] not in WEIGHTS
+        if (len(components) == 1) != alone:
+            raise UserError(
+                f"{configuration['mixtures']}, row {row['model']}: components is {row['components']!r}; with weights "
+                f"{row['weights']} it names {'one network alone' if alone else 'two models or more'}"
+            )
         if len(set(components)) < len(components):
             raise UserError(f"{configuration['mixtures']}, row {row['model']}: a component stands there twice")
         known = list(models) if row["table"] == EXTENDED else main
@@ -254,13 +264,19 @@ def _rows(
                     f"{configuration['mixtures']}, row {row['model']}: component {component!r} is no network or n-gram "
                     f"row of {'a' if row['table'] == EXTENDED else 'the main'} table; there are {', '.join(known)}"
                 )
+        if alone and (models[components[0]]["architecture"], models[components[0]]["outputs"]) != (PAPER, "words"):
+            raise UserError(
+                f"{configuration['mixtures']}, row {row['model']}: component {components[0]!r} is no network with the "
+                f"architecture {PAPER} and the outputs words: features for words outside the vocabulary need one"
+            )
         # A mixture is described by its network, as in the paper's table (MLP2 has the shape of MLP1).
         nets = [models[component] for component in components if models[component]["kind"] == "network"]
         first = nets[0] if nets else {**empty, "order": max(models[c]["order"] for c in components)}
         shape = {key: first[key] for key in empty}
+        kind = OUT_OF_VOCABULARY if alone else "mixture"
         # Where the networks of a mixture have not the same seeds: those that all of them have.
         seeds_of = min((net["seeds"] for net in nets), key=len, default=[0])
-        mixtures.append({**shape, **row, "components": components, "kind": "mixture", "seeds": seeds_of})
+        mixtures.append({**shape, **row, "components": components, "kind": kind, "seeds": seeds_of})
     for table, rows in (("networks", networks), ("ngrams", ngrams), ("mixtures", mixtures)):
         _refuse_duplicates("model", rows, configuration[table])
         _refuse_taken("model", rows, configuration[table])

@@ -13,12 +13,12 @@ from nplm2003.claims import MARGIN, claim_records, compare_records
 from nplm2003.departures import DEPARTURES, departures_of
 from nplm2003.errors import UserError
 from nplm2003.extended import extended_records
-from nplm2003.files import write_text
+from nplm2003.files import read_object, write_text
 from nplm2003.formats import Column, Table, to_csv, write_table
 from nplm2003.neighbours import ENOUGH, neighbour_records
 from nplm2003.outcomes import Outcomes, Published, Run
 from nplm2003.scoring import SPLITS
-from nplm2003.study import find_row
+from nplm2003.study import OUT_OF_VOCABULARY, find_row
 from nplm2003.sweeps import sweep_records
 from nplm2003.targets import target_records
 from nplm2003.uncertainty import BLOCK_TOKENS
@@ -74,6 +74,19 @@ EXTENDED_COLUMNS = (
     Column("best", "best"),
     Column("commit", "commit"),
 )
+OOV_COLUMNS = (
+    Column("model", "model"),
+    Column("split", "split"),
+    Column("group", "tokens that are"),
+    Column("tokens", "tokens", digits=0),
+    Column("merged", "C(merged)", digits=1),
+    Column("features", "C(j)", digits=1),
+    Column("uniform", "uniform", digits=1),
+    Column("counted", "counted", digits=1),
+    Column("larger", "larger softmax", digits=1),
+    Column("within", "within the merged", digits=1),
+)
+OOV = {"records": [{"split": str, "group": str, "tokens": int, "perplexity": {str: float}}]}
 TIMING_FIELDS = ("rule", "wildcards", "seconds", "cpu_seconds", "max_rss_mb")
 TIMING_COLUMNS = {"s": "seconds", "cpu_time": "cpu_seconds", "max_rss": "max_rss_mb"}  # Snakemake's -> ours
 ROW_COLUMNS = (
@@ -465,7 +478,7 @@ def departure_records(study: dict[str, Any]) -> list[dict[str, Any]]:
     }
     records = []
     for departure in DEPARTURES:
-        models = [row["model"] for row in single if departure in departures_of(study, row)]
+        models = [row["model"] for row in single if departure.applies(study, row)]
         if models:
             names = next((name for name, those in everywhere.items() if those == models), " ".join(models))
             records.append(
@@ -548,6 +561,31 @@ def tabulate_extended(outcomes: Outcomes, stem: Path | str) -> None:
     _write_one(stem, title, EXTENDED_COLUMNS, extended_records(outcomes), note)
 
 
+def oov_records(outcomes: Outcomes) -> list[dict[str, Any]]:
+    """One record per row of a network with features for words outside V, split and group of tokens: the means of the
+    perplexities of its seeds."""
+    records = []
+    for row in [*outcomes.rows(OUT_OF_VOCABULARY), *outcomes.extended_rows(OUT_OF_VOCABULARY)]:
+        found = [read_object(run.folder / "out_of_vocabulary.json", OOV)["records"] for run in row.runs]
+        for each in zip(*found, strict=True):
+            ways = {way: statistics.fmean(one["perplexity"][way] for one in each) for way in each[0]["perplexity"]}
+            records.append({"model": row.model, **{key: each[0][key] for key in ("split", "group", "tokens")}, **ways})
+    return records
+
+
+def tabulate_oov(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write what features for words outside the vocabulary are worth: STEM.csv, .md, .tex and .html."""
+    note = (
+        "Perplexities over V with C(merged) or with C(j) in the contexts; then of an open vocabulary, in which every "
+        "word outside V that was met before is a word of its own and all new ones are one event: by the probability of "
+        "the merged symbol times a choice among its words that is uniform or by counts, by the softmax over the larger "
+        "vocabulary, or by it within the probability of the merged symbol (nplm2003/neural/out_of_vocabulary.py). The "
+        "last four are comparable with each other, and not with the first two. " + vocabulary_note(outcomes)
+    )
+    title = f"{outcomes.study['title']}: words outside the vocabulary"
+    _write_one(stem, title, OOV_COLUMNS, oov_records(outcomes), note)
+
+
 def tabulate_sweeps(outcomes: Outcomes, stem: Path | str) -> None:
     """Write every point of every sweep: STEM.csv, .md, .tex and .html."""
     note = (
@@ -568,6 +606,7 @@ TABLES = {
     "departures": tabulate_departures,
     "neighbours": tabulate_neighbours,
     "extended": tabulate_extended,
+    "oov": tabulate_oov,
     "sweeps": tabulate_sweeps,
 }
 

@@ -289,8 +289,8 @@ def test_the_brown_study_can_be_planned_before_any_download(clone: Clone, tmp_pa
     output = clone.snakemake("--dry-run", "--directory", tmp_path)
     planned = planned_jobs(output)
     assert planned["fetch_corpus"] == planned["build_lmplz"] == 1
-    # Rows of the table with three seeds and with one; points of the sweeps.
-    assert planned["train_network"] == 3 * 5 + 7 + 17
+    # Rows of the table with three seeds and with one; of the extended table; points of the sweeps.
+    assert planned["train_network"] == 3 * 5 + 7 + 1 + 17
     assert planned["build_tokens"] >= 8
     assert [path.name for path in tmp_path.iterdir()] == [".snakemake"]
 

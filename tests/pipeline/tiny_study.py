@@ -78,6 +78,7 @@ MLP1-kn5-binned		MLP1,kneser-ney-5	binned	yes
 kn5-classes-learnt		kneser-ney-5,classes-6-3	learnt	yes
 ml3-kn5-learnt		maximum-likelihood-3,kneser-ney-5	learnt	yes
 lstm-mixed		lstm-net,MLP1,kneser-ney-5	learnt	extended
+MLP1-oov		MLP1	expected	extended
 """,
     "sweeps": """\
 sweep	policy	train	model

@@ -58,6 +58,12 @@ def test_a_folder_of_ap_is_read_from_its_files_of_the_months(tmp_path: Path) -> 
     assert f"--source ap --folder {tmp_path} --first-month 1995-01 --train 0.8" in corpus_options(study, "p")
 
 
+def test_a_policy_may_be_changed() -> None:
+    study = a_study(source="embedded", split={"train": 0.7, "valid": 0.1})
+    plain, changed = corpus_options(study, "p"), corpus_options(study, "p", cut="frequency", size=0)
+    assert "--cut frequency --size 0" in changed and "--cut frequency --size 0" not in plain
+
+
 def test_an_embedded_corpus_needs_no_file() -> None:
     study = a_study(source="embedded", split={"train": 0.7, "valid": 0.1})
     assert corpus_files(study["corpus"]) == []
@@ -71,6 +77,8 @@ def test_the_shape_of_a_network() -> None:
     assert network_options(row, None) == "--order 5 --hidden 0 --features 60 --direct --preset modern"
     row["word_features"] = "svd"
     assert network_options(row, None).endswith("--preset modern --word-features svd")
+    row["word_features"] = "word2vec"
+    assert network_options(row, None).endswith("--preset modern --word-features word2vec")
     row |= {"word_features": "learnt", "outputs": "tree", "classes": 5}
     assert network_options(row, None).endswith("--preset modern --outputs tree")
     other = {**row, "architecture": "lstm", "options": "rate=0.01 layers=2", "outputs": "words"}

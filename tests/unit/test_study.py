@@ -181,6 +181,14 @@ def test_mixtures_of_ngrams_alone_draw_nothing(config: Config) -> None:
     assert find_row(study, "MLP2")["seeds"] == [1, 2]
 
 
+def test_features_for_words_outside_the_vocabulary_are_a_row_of_one_network(config: Config) -> None:
+    study = resolve(config, ROOT)
+    network, row, rare = (find_row(study, model) for model in ("MLP9", "MLP9-oov", "MLP9-oov-rare"))
+    assert (row["kind"], row["components"], row["weights"]) == ("out-of-vocabulary", ["MLP9"], "expected")
+    assert (rare["kind"], rare["weights"]) == ("out-of-vocabulary", "rare")
+    assert all(row[key] == network[key] for key in ("order", "hidden", "features", "preset", "seeds"))
+
+
 def test_a_row_trains_with_as_many_seeds_as_it_says(config: Config) -> None:
     use_table(config, "networks", changed("MLP9", "seeds", "2")(read_table("config/networks.tsv")))
     line = ["both", "", "MLP9,MLP1", "learnt", "yes"]
@@ -477,7 +485,31 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     "endless number": ("networks", changed("MLP1", "hidden", "9" * 30), ["row MLP1: hidden"]),
     "endless cell": ("networks", changed("MLP1", "hidden", "9" * 200_000), ["cannot be read as a table", "limit"]),
     "one word": ("policies", changed("top16383", "size", "1"), ["row top16383: size 1", "2 or more"]),
-    "one component": ("mixtures", changed("MLP2", "components", "MLP1"), ["row MLP2: components", "'MLP1'"]),
+    "one component": (
+        "mixtures",
+        changed("MLP2", "components", "MLP1"),
+        ["row MLP2: components", "'MLP1'", "two models or more"],
+    ),
+    "features from two networks": (
+        "mixtures",
+        changed("MLP9-oov", "components", "MLP9,MLP1"),
+        ["row MLP9-oov: components", "'MLP9,MLP1'", "with weights expected it names one network alone"],
+    ),
+    "features from an n-gram": (
+        "mixtures",
+        changed("MLP9-oov", "components", "kneser-ney-3"),
+        ["row MLP9-oov", "'kneser-ney-3' is no network with the architecture mlp and the outputs words"],
+    ),
+    "features from classes": (
+        "mixtures",
+        changed("MLP9-oov", "components", "MLP9-classes"),
+        ["row MLP9-oov", "'MLP9-classes' is no network with"],
+    ),
+    "network named every-word": (
+        "networks",
+        changed("MLP9-svd", "model", "every-word"),
+        ["'every-word' is the name of another"],
+    ),
     "unknown weights": ("mixtures", changed("MLP2", "weights", "best"), ["row MLP2: weights", "'best'"]),
     "unknown cut": ("policies", changed("freq3", "cut", "random"), ["row freq3: cut", "'random'"]),
     "missing column": ("networks", lambda lines: [line[:-1] for line in lines], ["no column 'table'"]),

@@ -35,6 +35,7 @@ from nplm2003.sweeps import sweep_records
 from nplm2003.tables import (
     TABLES,
     departure_records,
+    oov_records,
     policy_records,
     row_records,
     run_records,
@@ -692,3 +693,26 @@ def test_the_extended_table_has_every_row_by_year_with_what_it_cost(outcomes: Ou
     # Chosen on validation.
     marks = {model: record["best"] for model, record in records.items() if record["best"]}
     assert marks == {"lstm": "single", "all": "mixture"}
+
+
+def test_the_table_of_words_outside_the_vocabulary_has_the_means_of_the_seeds(tmp_path: Path) -> None:
+    study = small_study()
+    parts = {"components": ["MLP5"], "weights": "expected", "seeds": [1, 2]}
+    settings = {key: study["rows"][0][key] for key in ("order", "hidden", "features", "direct", "preset")}
+    study["rows"][0]["seeds"] = [1, 2]
+    study["extended_rows"] = [row("MLP5-oov", "out-of-vocabulary", **settings, **parts)]
+    make_study(tmp_path, study, {**SMALL, "MLP5-oov": (120.0, 231.0, 221.0)})
+    ways = ("merged", "features", "uniform", "counted", "larger", "within")
+    for seed in (1, 2):
+        record = {"split": "test", "group": "all", "tokens": 9, "perplexity": dict.fromkeys(ways, 10.0 * seed)}
+        write_json(tmp_path / "top40" / "MLP5-oov" / f"seed{seed}" / "out_of_vocabulary.json", {"records": [record]})
+    outcomes = Outcomes(tmp_path / "study.json", tmp_path)
+    expected = {"model": "MLP5-oov", "split": "test", "group": "all", "tokens": 9, **dict.fromkeys(ways, 15.0)}
+    assert oov_records(outcomes) == [expected]
+    TABLES["oov"](outcomes, tmp_path / "oov")
+    assert "| MLP5-oov | test | all |" in " ".join((tmp_path / "oov.md").read_text(encoding="utf-8").split())
+    # It costs what its network costs, and is of its year; the departures of its network are its own too.
+    extended = {record["model"]: record for record in extended_records(outcomes)}
+    assert (extended["MLP5-oov"]["year"], extended["MLP5-oov"]["parameters"]) == (2003, 12_345)
+    names = [departure.number for departure in departures_of(study, study["extended_rows"][0])]
+    assert 34 in names and 35 not in names and set(names) > {8, 9, 17}

@@ -95,6 +95,13 @@ def component_scores(wildcards):
     return [file for folder in component_folders(wildcards) for file in scores_of(folder)]
 
 
+def component_network(wildcards):
+    """The one network that a row is made of, and its own scores."""
+    (scores,) = component_folders(wildcards)
+    folder = Path(scores).parent
+    return {"network": f"{folder}/weights.pt", "training": f"{folder}/training.json", "plain": f"{scores}/scores.json"}
+
+
 def component_options(wildcards):
     """What `mix` is told of its components."""
     return " ".join(plan.options(component=folder) for folder in component_folders(wildcards))
@@ -152,8 +159,8 @@ def network_options(wildcards):
 
 
 def network_code(wildcards):
-    """The modules that train a network; only one whose features are not learnt depends on where they come from."""
-    fixed = ["neural/cooccurrence"] if find_row(STUDY, wildcards.model)["word_features"] != "learnt" else []
+    """The modules that train a network; only one whose features do not start at random depends on where they come from."""
+    features = {"learnt": [], "word2vec": ["neural/word2vec"], "svd": ["neural/cooccurrence"]}
     architecture = find_row(STUDY, wildcards.model)["architecture"]
     others = (
         [] if architecture == PAPER else ["neural/variant", f"neural/architectures/{ARCHITECTURES[architecture][0]}"]
@@ -166,7 +173,7 @@ def network_code(wildcards):
         "neural/preset",
         "neural/parallel",
         "neural/training",
-        *fixed,
+        *features[find_row(STUDY, wildcards.model)["word_features"]],
         *others,
     )
 

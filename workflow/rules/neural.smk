@@ -89,3 +89,70 @@ rule score_network:
     shell:
         "python -m nplm2003 score --tokens {params.tokens:q} --network {params.network:q}"
         " --model {wildcards.model} --threads {threads} --output {params.folder:q} > {log:q} 2>&1"
+
+
+rule build_every_word:
+    """The same tokens with every word of the stream in the vocabulary: who the merged words are."""
+    input:
+        CORPUS_FILES,
+        code=rules.build_tokens.input.code,
+    output:
+        multiext(f"{MAIN}/every-word/", "train.npy", "valid.npy", "test.npy", "vocabulary.tsv", "corpus.json"),
+    log:
+        f"{LOGS}/build_every_word.log",
+    benchmark:
+        f"{BENCHMARKS}/build_every_word/all.tsv"
+    group:
+        "tokens"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=doubling(1000),
+        runtime=5,
+    params:
+        corpus=plan.corpus_options(STUDY, POLICY, count_on="stream", cut="frequency", size=0),
+        folder=subpath(output[0], parent=True),
+    message:
+        "Building the token ids of every word"
+    shell:
+        "python -m nplm2003 build-tokens {params.corpus} --output {params.folder:q} > {log:q} 2>&1"
+
+
+rule score_out_of_vocabulary:
+    """The log-probability of every token under a network that gives features to words outside the vocabulary."""
+    input:
+        rules.build_tokens.output,
+        component_scores,
+        unpack(component_network),
+        every=f"{RESULTS}/{{policy}}/every-word/corpus.json",
+        code=modules("neural/out_of_vocabulary", "neural/model", "neural/outputs", "neural/scoring", "scoring"),
+    output:
+        scores_of(f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/scores"),
+        words=f"{RESULTS}/{{policy}}/{{model}}/seed{{seed}}/out_of_vocabulary.json",
+    log:
+        f"{LOGS}/score_out_of_vocabulary/{{policy}},{{model}},{{seed}}.log",
+    benchmark:
+        f"{BENCHMARKS}/score_out_of_vocabulary/{{policy}},{{model}},{{seed}}.tsv"
+    wildcard_constraints:
+        model=any_of(models_of("out-of-vocabulary")),
+    group:
+        "scoring"
+    conda:
+        "../../environment.yml"
+    threads: STUDY["threads"]
+    resources:
+        mem_mb=doubling(3000),
+        runtime=60,
+    params:
+        tokens=subpath(input[0], parent=True),
+        every=subpath(input.every, parent=True),
+        network=subpath(input.network, parent=True),
+        plain=subpath(input.plain, parent=True),
+        folder=subpath(output[0], parent=True),
+        features=row_value("weights"),
+    message:
+        "Scoring every token with {wildcards.model}, seed {wildcards.seed}"
+    shell:
+        "python -m nplm2003 score-oov --tokens {params.tokens:q} --every-word {params.every:q}"
+        " --network {params.network:q} --scores {params.plain:q} --features {params.features} --model {wildcards.model}"
+        " --threads {threads} --output {params.folder:q} --words-output {output.words:q} > {log:q} 2>&1"

@@ -44,6 +44,9 @@ EXTENDED_INPUTS = [
 ]
 if STUDY["extended_rows"]:
     TABLE_INPUTS["extended"] = EXTENDED_INPUTS
+OOV = [f"{folder}/out_of_vocabulary.json" for folder in runs(models_of("out-of-vocabulary"), TABLES_OF_ROWS)]
+if OOV:
+    TABLE_INPUTS["oov"] = [*OOV, *(f"{Path(file).parent}/evaluation.json" for file in OOV), MAIN_STATISTICS]
 if STUDY["sweeps"]:
     TABLE_INPUTS["sweeps"] = SWEEPS
 FIGURE_INPUTS = {
@@ -398,6 +401,7 @@ rule reference:
         CURVES,
         SWEEPS,
         [f"{folder}/evaluation.json" for folder in EXTENDED],
+        OOV,
         [f"{folder}/scores/scores.json" for folder in runs(tables=TABLES_OF_ROWS)],
         [f"{folder}/training.json" for folder in runs(models_of("network"), TABLES_OF_ROWS)],
         [f"{folder}/weights.json" for folder in runs(models_of("mixture", "interpolated"), TABLES_OF_ROWS)],

@@ -19,7 +19,7 @@ from nplm2003.scoring import SPLITS, write_scores
 
 
 def register(subparsers: Any) -> None:
-    """Add `train` and `score`."""
+    """Add `train`, `score` and `score-oov`."""
     parser = add_command(
         subparsers,
         "train",
@@ -47,9 +47,10 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--options", metavar="TEXT", help='options of another architecture: "layers=2 rate=0.002"')
     parser.add_argument(
         "--word-features",
-        choices=("learnt", "svd"),
+        choices=("learnt", "word2vec", "svd"),
         default="learnt",
-        help="C: learnt, or fixed singular vectors of the co-occurrence counts of train (default: learnt)",
+        help="C: learnt from a random start or from the vectors of word2vec, or fixed singular vectors of the "
+        "co-occurrence counts of train (default: learnt)",
     )
     parser.add_argument(
         "--outputs",
@@ -87,9 +88,44 @@ def register(subparsers: Any) -> None:
         "nplm2003 score --tokens results/brown/top16383/tokens --network results/my-net --model my-net \\\n"
         "      --output results/my-net/scores",
     )
+    _add_network(parser)
+    add_scores(parser)
+
+    parser = add_command(
+        subparsers,
+        "score-oov",
+        _score_oov,
+        "score every token with features for words outside the vocabulary",
+        "Read validation and test in stream order, give every word that the vocabulary merges features from the "
+        "contexts it was met in (section 5 of the paper), and score every token with them in the contexts; train as "
+        "the network itself scores it. --words-output: what that does to the tokens that follow such words, and how "
+        "likely these words are once the softmax knows them.",
+        "nplm2003 score-oov --tokens results/brown/top16383/tokens --every-word results/brown/top16383/every-word \\\n"
+        "      --network my-net --scores my-net/scores --features expected --model my-oov \\\n"
+        "      --output my-oov/scores --words-output my-oov/out_of_vocabulary.json",
+    )
+    _add_network(parser)
+    parser.add_argument(
+        "--every-word",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="the same tokens under a policy that merges nothing, or less (`build-tokens --cut frequency --size 0`)",
+    )
+    parser.add_argument("--scores", type=Path, required=True, metavar="FOLDER", help="its scores, from `score`")
+    parser.add_argument(
+        "--features",
+        required=True,
+        choices=("expected", "rare"),
+        help="from all words as they are expected, as in the paper, or from rare ones alone",
+    )
+    add_scores(parser)
+    parser.add_argument("--words-output", type=Path, required=True, metavar="FILE", help="the evaluation (JSON)")
+
+
+def _add_network(parser: argparse.ArgumentParser) -> None:
     add_tokens(parser)
     parser.add_argument("--network", type=Path, required=True, metavar="FOLDER", help="the folder `train` wrote")
-    add_scores(parser)
     parser.add_argument("--threads", type=positive, default=1, help="CPU threads to use (default: 1)")
 
 
@@ -176,4 +212,38 @@ def _score(options: argparse.Namespace) -> None:
         provenance=provenance(
             {key: value for key, value in training.items() if key != "provenance"}, training=training["provenance"]
         ),
+    )
+
+
+def _score_oov(options: argparse.Namespace) -> None:
+    from nplm2003.files import write_json
+    from nplm2003.neural import out_of_vocabulary as oov
+    from nplm2003.neural.model import NeuralLanguageModel
+    from nplm2003.neural.outputs import Words
+    from nplm2003.neural.scoring import load_network, settle
+    from nplm2003.scoring import Scores
+    from nplm2003.vocabulary import TokenStore
+
+    store, plain = TokenStore(options.tokens), Scores(options.scores)
+    model = load_network(options.network / "weights.pt", store)
+    if not isinstance(model, NeuralLanguageModel) or not isinstance(model.output, Words):
+        raise UserError(f"{options.network} is no network of the paper with the outputs words: choose one that is")
+    training = read_object(options.network / "training.json", {"seed": int, "provenance": dict})
+    made = {key: value for key, value in training.items() if key != "provenance"}
+    if plain.metadata["provenance"].get("configuration") != made:
+        raise UserError(f"{options.scores} are no scores of the network {options.network}: score it first")
+    settle(options.threads)
+    reading = oov.Reading(store, TokenStore(options.every_word), model.order)
+    words = oov.meet(model, reading, options.features, store.train_counts)
+    scores = {split: oov.score_followers(model, reading, words, split, plain[split]) for split in oov.HELD_OUT}
+    before = {split: plain[split] for split in oov.HELD_OUT}
+    judged = oov.judge(model, reading, words, before, scores, store.statistics["merged_types"])
+    made_by = provenance({**made, "features": options.features}, training=training["provenance"])
+    common = {"model": options.model, "seed": training["seed"], "vocabulary": store.fingerprint}
+    write_json(options.words_output, {**common, "features": options.features, **judged, "provenance": made_by})
+    write_scores(
+        options.output,
+        {"train": [plain["train"]], **{split: [each] for split, each in scores.items()}},
+        **common,
+        provenance=made_by,
     )

@@ -140,6 +140,13 @@ def register(subparsers: Any) -> None:
     )
     _add_table(
         subparsers,
+        "oov",
+        "what features for words outside the vocabulary are worth",
+        "Tabulate, for each network that gives features to words outside the vocabulary, the perplexities of the "
+        "tokens that follow such words, with and without the features, and of the words themselves, told apart.",
+    )
+    _add_table(
+        subparsers,
         "neighbours",
         "nearest neighbours of a dozen words in the feature space",
         "Tabulate the nearest neighbours (cosine) of a dozen words in the features C of the network that is best on "

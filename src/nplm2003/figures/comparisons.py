@@ -26,7 +26,7 @@ def _group(row: Row) -> str:
     """The heading a row stands under: networks and mixtures apart for each preset, then n-grams."""
     if row.kind in (*NGRAM_KINDS, *SMOOTHED_KINDS):
         return "n-grams"
-    kind = "networks" if row.kind == "network" else "mixtures"
+    kind = "mixtures" if row.kind == "mixture" else "networks"
     return f"{kind}, {row.settings['preset']} preset" if row.settings.get("preset") else kind
 
 

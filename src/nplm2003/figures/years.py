@@ -11,6 +11,7 @@ from nplm2003.extended import extended_records
 from nplm2003.figures.style import BLUE, GREEN, GREY, INK, VERMILION, WIDTH
 from nplm2003.neural.architectures import ARCHITECTURES, PAPER
 from nplm2003.outcomes import Outcomes
+from nplm2003.study import OUT_OF_VOCABULARY
 
 EARLIEST = 1978  # older methods stand at the left edge
 GROUPS = {
@@ -22,8 +23,10 @@ GROUPS = {
 
 
 def _group(architecture: str) -> str:
-    if architecture in (PAPER, "mixture"):
-        return {PAPER: "the paper's network", "mixture": "mixture"}[architecture]
+    if architecture == "mixture":
+        return architecture
+    if architecture in (PAPER, OUT_OF_VOCABULARY):
+        return "the paper's network"
     return "later networks" if architecture in ARCHITECTURES else "n-gram"
 
 

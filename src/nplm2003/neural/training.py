@@ -49,6 +49,7 @@ from nplm2003.neural.scoring import (
     settle,
 )
 from nplm2003.neural.variant import Variant
+from nplm2003.neural.word2vec import word2vec_features
 from nplm2003.vocabulary import TokenStore
 
 CURVE_COLUMNS = ("epoch", "examples", "rate", "train_perplexity", "valid_perplexity", "seconds", "best")
@@ -299,9 +300,10 @@ def train(
 ) -> dict[str, Any]:
     """Train one network on train, choosing the epoch on valid; test is never opened.
 
-    `word_features`: C is "learnt" from a random start, or stays at the "svd" of the co-occurrence counts of train
-    (`nplm2003.neural.cooccurrence`); the other parameters start the same in both cases. `outputs`: the output layer
-    (`nplm2003.neural.outputs`), with `class_of` (|V|,), the classes of the words, where it is not one of "words".
+    `word_features`: C is "learnt" from a random start, or from the vectors of "word2vec" (`nplm2003.neural.word2vec`),
+    or stays at the "svd" of the co-occurrence counts of train (`nplm2003.neural.cooccurrence`); the other parameters
+    start the same in all cases. `outputs`: the output layer (`nplm2003.neural.outputs`), with `class_of` (|V|,), the
+    classes of the words, where it is not one of "words".
     `architecture`: the paper's, or another with its `options` (`nplm2003.neural.architectures`).
     Several `processes` of `threads` each share the work by a `scheme` of `nplm2003.neural.parallel`, on the CPU.
     Writes into `output`: `weights.pt` (the best epoch), `features.npy` (its C), `learning_curve.csv` and
@@ -342,6 +344,8 @@ def train(
     if word_features == "svd":
         model.C.data.copy_(svd_features(store, features))
         model.C.requires_grad_(False)
+    elif word_features == "word2vec":
+        model.C.data.copy_(word2vec_features(store, features, seed))
 
     windows = in_order(model, store, "train")
     epochs = preset.epochs(direct)
