@@ -229,7 +229,9 @@ def test_a_network_of_another_architecture_is_refused(
 ) -> None:
     results = shutil.copytree(explorer_results, tmp_path / "results")
     home, network = results / POLICY, results / POLICY / "NET5" / "seed1"
-    preset = ("--preset-file", results / "study.json", "--preset", "quick", "--seed", "1", "--output", network)
+    quick = read_json(results / "study.json")["presets"]["quick"]
+    write_json(tmp_path / "presets.json", {"presets": {"quick": {**quick, "weight_decay": 0.0}}})
+    preset = ("--preset-file", tmp_path / "presets.json", "--preset", "quick", "--seed", "1", "--output", network)
     shape = ("--architecture", "tied", "--order", "5", "--hidden", "6", "--features", "4")
     assert main(["train", "--tokens", str(home / "tokens"), *map(str, (*shape, *preset))]) == 0
     capsys.readouterr()
