@@ -236,10 +236,10 @@ def test_a_network_of_another_architecture_is_refused(
     assert main(["train", "--tokens", str(home / "tokens"), *map(str, (*shape, *preset))]) == 0
     capsys.readouterr()
     assert write(results, tmp_path / "page.html") == 1
-    assert "weights.pt holds no network of the paper's form" in capsys.readouterr().err
+    assert "weights.pt is no network of the paper's form" in capsys.readouterr().err
     told = ("--tokens", home / "tokens", "--network", network, "--output", tmp_path / "found.json")
     assert main(["add-sentence", *map(str, told)]) == 1
-    assert "holds a network of another form than the paper's" in capsys.readouterr().err
+    assert "weights.pt is no network of the paper's form" in capsys.readouterr().err
 
 
 def test_missing_foreign_and_damaged_files_are_one_line(
