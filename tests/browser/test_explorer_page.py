@@ -36,6 +36,7 @@ CHROMIUM = next(
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="NO BROWSER TEST RAN: there is no Chromium (Debian: apt-get install chromium)"
 )
+PATIENCE = 120_000  # milliseconds; a browser that starts on a busy machine takes its time
 # JavaScript sums in float64, torch in float32.
 ABSOLUTE = 1e-5
 
@@ -112,9 +113,8 @@ class Opened:
 def chromium() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
         # A sandbox of its own is not to be had where tests run as root.
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--disable-background-networking", "--disable-gpu"]
-        )
+        arguments = ["--disable-background-networking", "--disable-gpu"]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments, timeout=PATIENCE)
         yield browser
         browser.close()
 
@@ -130,6 +130,7 @@ def page_file(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(chromium: Any, page_file: Path) -> Iterator[Opened]:
     """The page, opened from its file; at the end nothing may have gone wrong, and nothing but the file been read."""
     page = chromium.new_page(viewport={"width": 1200, "height": 900})
+    page.set_default_timeout(PATIENCE)
     found = Opened(page)
     page.on("console", lambda message: found.said.append(message.text))
     page.on("pageerror", lambda error: found.said.append(str(error)))

@@ -178,22 +178,15 @@ def test_what_the_page_holds(data: dict[str, Any], explorer_results: Path) -> No
 
 
 def test_a_row_of_another_architecture_is_no_network_of_the_paper() -> None:
-    study = {"rows": [], "extended_rows": [], "sweep_rows": []}
-    row = {
-        "model": "x",
-        "architecture": "mlp",
-        "kind": "network",
-        "outputs": "words",
-        "order": 3,
-        "hidden": 4,
-        "features": 5,
-        "direct": True,
-    }
-    assert explorer_rows({**study, "rows": [row]})
-    assert not explorer_rows({**study, "rows": [{**row, "architecture": "convolutional"}]})
-    assert not explorer_rows({**study, "sweep_rows": [row]})
-    assert explorer_rows({**study, "sweep_rows": [{**row, "features": 2}]})
-    assert explorer_rows({**study, "extended_rows": [{**row, "features": 2}]})
+    study: dict[str, Any] = {"rows": [], "extended_rows": [], "sweep_rows": []}
+    shape = {"order": 3, "hidden": 4, "features": 5, "direct": True, "outputs": "words", "architecture": "mlp"}
+    row = {"model": "x", "kind": "network", **shape}
+    assert explorer_rows({**study, "rows": [row, {**row, "model": "y"}]}) == [row]
+    assert not explorer_rows({**study, "rows": [{**row, "architecture": "tied"}]})
+    # Of those that are not in the main table, the page shows the ones that have a plane of their own.
+    for table in ("extended_rows", "sweep_rows"):
+        assert not explorer_rows({**study, table: [row]})
+        assert explorer_rows({**study, table: [{**row, "features": 2}]})
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
@@ -229,6 +222,24 @@ def test_a_page_that_is_too_large_is_refused(data: dict[str, Any], monkeypatch: 
         UserError, match=r"would take 0 MB, more than 0 MB: name fewer or smaller networks with --model"
     ):
         render(data)
+
+
+def test_a_network_of_another_architecture_is_refused(
+    explorer_results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = shutil.copytree(explorer_results, tmp_path / "results")
+    home, network = results / POLICY, results / POLICY / "NET5" / "seed1"
+    quick = read_json(results / "study.json")["presets"]["quick"]
+    write_json(tmp_path / "presets.json", {"presets": {"quick": {**quick, "weight_decay": 0.0}}})
+    preset = ("--preset-file", tmp_path / "presets.json", "--preset", "quick", "--seed", "1", "--output", network)
+    shape = ("--architecture", "tied", "--order", "5", "--hidden", "6", "--features", "4")
+    assert main(["train", "--tokens", str(home / "tokens"), *map(str, (*shape, *preset))]) == 0
+    capsys.readouterr()
+    assert write(results, tmp_path / "page.html") == 1
+    assert "weights.pt is no network of the paper's form" in capsys.readouterr().err
+    told = ("--tokens", home / "tokens", "--network", network, "--output", tmp_path / "found.json")
+    assert main(["add-sentence", *map(str, told)]) == 1
+    assert "weights.pt is no network of the paper's form" in capsys.readouterr().err
 
 
 def test_missing_foreign_and_damaged_files_are_one_line(

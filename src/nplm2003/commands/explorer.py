@@ -70,7 +70,7 @@ def register(subparsers: Any) -> None:
         "--model",
         action="append",
         metavar="NAME",
-        help="a network to show; may be repeated (default: one of each shape in the tables)",
+        help="a network to show; may be repeated (default: one of each shape in the main table)",
     )
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the page (HTML)")
 
