@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from codeop import compile_command
 from pathlib import Path
 
@@ -62,7 +63,8 @@ def test_what_is_written_is_what_is_compared() -> None:
 def test_a_traceback_names_the_line_of_the_page() -> None:
     with pytest.raises(AssertionError) as caught:
         list(run(PAGE_OF_ONE_BLOCK.replace("== 3", "== 4")))
-    assert (caught.traceback[-1].path.name, caught.traceback[-1].lineno + 1) == ("tutorial.md", 11)
+    last = traceback.extract_tb(caught.tb)[-1]
+    assert (last.filename, last.lineno) == ("tutorial.md", 11)
 
 
 PAGE_WITH_CORPUS = (
