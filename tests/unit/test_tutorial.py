@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from codeop import compile_command
 from pathlib import Path
 
