@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import traceback
 from codeop import compile_command
 from pathlib import Path
 
