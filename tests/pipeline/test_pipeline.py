@@ -266,7 +266,7 @@ def test_a_change_of_the_trigram_code_keeps_the_networks(study: Clone) -> None:
 
 def test_a_new_row_trains_the_new_network_only(study: Clone) -> None:
     last = TABLES["networks"].splitlines()[-1]
-    wide = "wide\t\t3\t9\t3\tyes\tlearnt\twords\t\tmodern\t\tyes"
+    wide = "wide\t\tmlp\t3\t9\t3\tyes\t\tlearnt\twords\t\tmodern\t\tyes"
     with study.changed("config/tiny/networks.tsv", last, f"{last}\n{wide}"):
         planned = study.planned("all")
         assert {rule: planned.get(rule, 0) for rule in ("build_tokens", "train_network", "score_network")} == {
