@@ -8,6 +8,7 @@ rule write_preset:
     wildcard_constraints:
         preset=any_of(STUDY["presets"]),
     localrule: True
+    priority: 20  # before any training: it may be waited for
     params:
         content=lambda wildcards: {"presets": {wildcards.preset: STUDY["presets"][wildcards.preset]}},
     message:
