@@ -7,8 +7,8 @@ rule write_preset:
         f"{RESULTS}/presets/{{preset}}.json",
     wildcard_constraints:
         preset=any_of(STUDY["presets"]),
-    localrule: True
     priority: 20  # before any training: it may be waited for
+    localrule: True
     params:
         content=lambda wildcards: {"presets": {wildcards.preset: STUDY["presets"][wildcards.preset]}},
     message:
