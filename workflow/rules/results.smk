@@ -35,10 +35,21 @@ TABLE_INPUTS = {
     "neighbours": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
 }
 EXTENDED = runs(tables=["extended_rows"])
+# What is known of the n-grams of all tables beside their scores: parameters, and the time of the job that estimated each.
+DESCRIBED = {
+    **dict.fromkeys(SMOOTHED_KINDS, ("smoothing", "smoothed")),
+    "interpolated": ("weights", "interpolated"),
+    "kneser-ney": ("model", "kneser_ney"),
+    "class-based": ("model", "class_based"),
+}
+NGRAMS = [row for table in TABLES_OF_ROWS for row in STUDY[table] if row["kind"] in DESCRIBED]
+DESCRIPTIONS = [f"{MAIN}/{row['model']}/seed0/{DESCRIBED[row['kind']][0]}.json" for row in NGRAMS]
+ESTIMATIONS = [f"{BENCHMARKS}/estimate_{DESCRIBED[row['kind']][1]}/{POLICY},{row['model']}.tsv" for row in NGRAMS]
 EXTENDED_INPUTS = [
     *EVALUATIONS,
     *(f"{folder}/evaluation.json" for folder in EXTENDED),
     *(f"{folder}/training.json" for folder in runs(models_of("network"), ["rows", "extended_rows"])),
+    *DESCRIPTIONS,
     MAIN_STATISTICS,
     *PUBLISHED,
 ]
@@ -404,8 +415,9 @@ rule reference:
         OOV,
         [f"{folder}/scores/scores.json" for folder in runs(tables=TABLES_OF_ROWS)],
         [f"{folder}/training.json" for folder in runs(models_of("network"), TABLES_OF_ROWS)],
-        [f"{folder}/weights.json" for folder in runs(models_of("mixture", "interpolated"), TABLES_OF_ROWS)],
-        [f"{folder}/smoothing.json" for folder in runs(models_of(*SMOOTHED_KINDS), TABLES_OF_ROWS)],
+        [f"{folder}/weights.json" for folder in runs(models_of("mixture"), TABLES_OF_ROWS)],
+        DESCRIPTIONS,
+        ESTIMATIONS,
         [f"{MAIN}/classes/{classes}/classes.json" for classes in CLASSES],
         study=STUDY_FILE,
     params:
