@@ -172,6 +172,7 @@ def network_rows() -> list[dict[str, Any]]:
                 "shape": (int(row["order"]), int(row["hidden"]), int(row["features"]), row["direct"] == "yes"),
             }
             for row in csv.DictReader(stream, delimiter="\t")
+            if row["architecture"] == "mlp"
         ]
 
 
