@@ -80,8 +80,8 @@ def log_probabilities(model: Network, contexts: Tensor, targets: Tensor) -> Tens
 
 def in_order(model: Network, store: TokenStore, split: str) -> Windows | Pieces:
     """The tokens of `split` as `model` reads them: in windows, or in one stream whose state it keeps."""
-    if model.sequential:
-        return Pieces(store, split, model.order - 1)
+    if isinstance(model, Variant) and model.sequential:
+        return Pieces(store, split, model.piece)
     return Windows(store, split, model.order)
 
 

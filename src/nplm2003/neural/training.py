@@ -347,7 +347,7 @@ def train(
     elif word_features == "word2vec":
         model.C.data.copy_(word2vec_features(store, features, seed))
 
-    windows = in_order(model, store, "train")
+    windows = Pieces(store, "train", order - 1) if model.sequential else Windows(store, "train", order)
     epochs = preset.epochs(direct)
     objective = make_objective(preset, store.train_counts, output_layer.descend)
     module = Trainer(model, preset, objective, seed, total=epochs * examples_of(windows, preset.batch))

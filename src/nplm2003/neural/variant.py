@@ -69,6 +69,11 @@ class Variant(nn.Module):
         self.O = nn.Parameter(O)
 
     @property
+    def piece(self) -> int:
+        """Of a sequential network: the words that it reads at a time when tokens are scored."""
+        return self.order - 1
+
+    @property
     def b(self) -> Tensor:
         """The output biases, the last column of O."""
         return self.O[:, -1]

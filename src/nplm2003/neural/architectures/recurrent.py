@@ -21,6 +21,9 @@ from torch import Tensor, nn
 from nplm2003.neural.variant import Variant
 
 
+PIECE = 512
+
+
 class Elman(Variant):
     """A plain recurrent network."""
 
@@ -31,6 +34,11 @@ class Elman(Variant):
         super().__init__(vocabulary, order, hidden, features, options, width=hidden)
         self.cell = self.CELL(features, hidden, batch_first=True)
         self.state: Any = None
+
+    @property
+    def piece(self) -> int:
+        """As many as are fast: the state goes on, so that it changes no score."""
+        return PIECE
 
     def begin(self, history: Tensor | None = None) -> None:
         self.state = None
