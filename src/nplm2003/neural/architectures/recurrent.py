@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from nplm2003.neural.variant import Variant
 
-
 PIECE = 512
 
 
