@@ -67,7 +67,9 @@ def corpus_options(study: Mapping[str, Any], policy: str, **changes: Any) -> str
 def network_options(row: Mapping[str, Any], parallel: Mapping[str, Any] | None) -> str:
     """What `train` is told of a network, from its row, and of several processes; nothing where it has what is usual."""
     special = {key: row[key] for key, usual in USUAL.items() if row[key] != usual}
-    several = {} if parallel is None else {"processes": parallel["processes"], "parallel": parallel["scheme"]}
+    several = {}
+    if parallel is not None and row["architecture"] == PAPER:  # only the paper's network knows how to share its work
+        several = {"processes": parallel["processes"], "parallel": parallel["scheme"]}
     return options(**{key: row[key] for key in SHAPE_OPTIONS}, **special, **several)
 
 

@@ -217,7 +217,7 @@ def _rows(
         where = f"{configuration['networks']}, row {row['model']}"
         if row["preset"] not in presets:
             raise UserError(f"{where}: no preset {row['preset']!r}; the configuration has {', '.join(sorted(presets))}")
-        _check_architecture(row, where, presets[row["preset"]], configuration["parallel"])
+        _check_architecture(row, where, presets[row["preset"]])
         if row["hidden"] == 0 and not row["direct"] and row["architecture"] == PAPER:
             raise UserError(f"{where}: with hidden 0 and direct no, the output ignores the context; change one of them")
         if row["outputs"] != "words" and presets[row["preset"]]["objective"] != "softmax":
@@ -295,9 +295,7 @@ def _rows(
     return of(True), of(EXTENDED), of(False)
 
 
-def _check_architecture(
-    row: Mapping[str, Any], where: str, preset: Mapping[str, Any], parallel: Mapping[str, Any] | None
-) -> None:
+def _check_architecture(row: Mapping[str, Any], where: str, preset: Mapping[str, Any]) -> None:
     """A row of another architecture than the paper's leaves alone what is made for the paper's network."""
     architecture = row["architecture"]
     if architecture.startswith(("bidirectional", "bi-")):
@@ -320,7 +318,6 @@ def _check_architecture(
         (row["outputs"] != "words", "has one softmax over all words: set outputs to words"),
         (row["word_features"] != "learnt", "learns its features from a random start: set word_features to learnt"),
         (preset["weight_decay"] > 0, "has no weight decay: choose a preset without"),
-        (parallel is not None, "is trained by one process: set parallel to null"),
     ):
         if found:
             raise UserError(f"{where}: the architecture {architecture} {said}")

@@ -240,11 +240,23 @@ def test_the_reference_results_are_small_and_hold_no_text_of_the_corpus(study: C
         "rank30/classes/6/classes.json",
         "freq2-train/kneser-ney-3/seed0/evaluation.json",
     } <= files
-    assert {Path(name).suffix for name in files} <= {".json", ".csv", ".md", ".tex", ".html", ".png", ".svg", ".pdf"}
+    assert {Path(name).suffix for name in files} <= {
+        ".json",
+        ".csv",
+        ".tsv",
+        ".md",
+        ".tex",
+        ".html",
+        ".png",
+        ".svg",
+        ".pdf",
+    }
     assert (reference / "main.csv").read_bytes() == (study.folder / RESULTS / "tables" / "main.csv").read_bytes()
     # The claims of all studies that were copied stand beside them: here, of one.
     assert (reference.parent / "claims.csv").read_bytes() == (reference / "tables" / "claims.csv").read_bytes()
-    texts = [path.read_text(encoding="utf-8") for path in reference.rglob("*") if path.suffix in (".json", ".csv")]
+    texts = [
+        path.read_text(encoding="utf-8") for path in reference.rglob("*") if path.suffix in (".json", ".csv", ".tsv")
+    ]
     assert [text for text in texts if str(study.folder) in text] == []
 
 
@@ -290,7 +302,7 @@ def test_the_brown_study_can_be_planned_before_any_download(clone: Clone, tmp_pa
     planned = planned_jobs(output)
     assert planned["fetch_corpus"] == planned["build_lmplz"] == 1
     # Rows of the table with three seeds and with one; of the extended table; points of the sweeps.
-    assert planned["train_network"] == 3 * 5 + 7 + 1 + 17
+    assert planned["train_network"] == 3 * 5 + 7 + 12 + 17
     assert planned["build_tokens"] >= 8
     assert [path.name for path in tmp_path.iterdir()] == [".snakemake"]
 

@@ -84,4 +84,5 @@ def test_the_shape_of_a_network() -> None:
     other = {**row, "architecture": "lstm", "options": "rate=0.01 layers=2", "outputs": "words"}
     assert network_options(other, None).endswith("--preset modern --architecture lstm --options 'rate=0.01 layers=2'")
     two = {"scheme": "data", "processes": 2}
+    assert network_options(other, two) == network_options(other, None)
     assert network_options(row, two).endswith("--preset modern --outputs tree --processes 2 --parallel data")
