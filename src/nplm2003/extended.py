@@ -9,8 +9,8 @@ import pandas as pd
 from nplm2003.errors import UserError
 from nplm2003.files import read_object
 from nplm2003.neural.architectures import ARCHITECTURES, PAPER
-from nplm2003.ngram import SMOOTHED_KINDS
 from nplm2003.outcomes import Outcomes, Row, best
+from nplm2003.plan import DESCRIBED
 from nplm2003.scoring import SPLITS
 
 # When a method was a language model first, as far as we know: of n-grams by their kind, of the paper's network by what
@@ -59,11 +59,9 @@ def cost_of(outcomes: Outcomes, row: Row) -> tuple[float | None, float | None]:
         shape = {"parameters": int, "seconds": float}
         trainings = [read_object(run.folder / "training.json", shape) for run in row.runs]
         return trainings[0]["parameters"], sum(each["seconds"] for each in trainings) / len(trainings)
-    smoothed = row.kind in SMOOTHED_KINDS
-    name = "smoothing" if smoothed else {"interpolated": "weights"}.get(row.kind, "model")
-    description = row.runs[0].folder / f"{name}.json"
+    name, rule = DESCRIBED[row.kind]
+    description = row.runs[0].folder / name
     parameters = read_object(description, {"parameters": int})["parameters"] if description.is_file() else None
-    rule = f"estimate_{'smoothed' if smoothed else row.kind.replace('-', '_')}"
     measured = outcomes.corpus_folder / "benchmarks" / rule / f"{outcomes.policy},{row.model}.tsv"
     return parameters, _seconds(measured) if measured.is_file() else None
 
@@ -86,7 +84,6 @@ def extended_records(outcomes: Outcomes) -> list[dict[str, Any]]:
     for table, of_table in rows.items():
         for row in of_table:
             parameters, seconds = cost_of(outcomes, row)
-            commits = dict.fromkeys(run.evaluation["provenance"]["commit"] for run in row.runs)
             mixed = row.settings.get("components")
             records.append(
                 {
@@ -102,7 +99,7 @@ def extended_records(outcomes: Outcomes) -> list[dict[str, Any]]:
                     **{split: row.perplexity(split) for split in SPLITS},
                     **{f"{split}_sd": row.deviation(split) for split in ("valid", "test")},
                     "best": marks.get(row.model),
-                    "commit": " ".join(commit[:12] for commit in commits if commit) or None,
+                    "commit": row.commits,
                 }
             )
     return sorted(records, key=lambda record: record["year"])

@@ -155,6 +155,13 @@ class Run:
         """network, mixture, out-of-vocabulary, or a kind of n-gram: interpolated, kneser-ney, class-based, katz, ..."""
         return self.row["kind"]
 
+    @property
+    def commit(self) -> str | None:
+        """The commit that scored it, with a + where the source had uncommitted edits; None outside a repository."""
+        made = self.evaluation["provenance"]
+        commit: str | None = made.get("commit")
+        return commit and commit[:12] + ("+" if made.get("modified") else "")
+
     def perplexity(self, split: str) -> float:
         """The perplexity measured on `split`."""
         return self.evaluation["perplexity"][split]
@@ -220,6 +227,11 @@ class Row:
     def seeds(self) -> str:
         """The seeds of the runs, as tables show them."""
         return " ".join(str(run.seed) for run in self.runs)
+
+    @property
+    def commits(self) -> str | None:
+        """The commits that scored the runs, each once; None where there is none."""
+        return " ".join(dict.fromkeys(run.commit for run in self.runs if run.commit)) or None
 
     @property
     def best_run(self) -> Run:
@@ -338,12 +350,14 @@ class Outcomes:
 
     def rows(self, *kinds: str) -> list[Row]:
         """All rows, in the order of the study; only those of the given kinds where any are named."""
-        return [self.row(settings) for settings in self.study["rows"] if not kinds or settings["kind"] in kinds]
+        return self._rows_of("rows", kinds)
+
+    def _rows_of(self, table: str, kinds: Sequence[str]) -> list[Row]:
+        return [self.row(settings) for settings in self.study[table] if not kinds or settings["kind"] in kinds]
 
     def extended_rows(self, *kinds: str) -> list[Row]:
         """The rows of the extended table, as `rows` gives those of the main one."""
-        rows = self.study["extended_rows"]
-        return [self.row(settings) for settings in rows if not kinds or settings["kind"] in kinds]
+        return self._rows_of("extended_rows", kinds)
 
     def runs(self, *kinds: str) -> list[Run]:
         """The runs of these rows, seed after seed."""

@@ -10,12 +10,20 @@ from typing import Any
 from nplm2003.corpora.ap import find_files
 from nplm2003.corpora.fetch import DATASETS
 from nplm2003.neural.architectures import PAPER
+from nplm2003.ngram import SMOOTHED_KINDS
 
 DOWNLOADS = "data/downloads"
 CORPUS_FILES = ("file", "train_file", "valid_file", "test_file")
 CORPUS_OPTIONS = (*CORPUS_FILES, "tokenizer", "folder", "first_month", "last_month")
 POLICY_OPTIONS = ("count_on", "cut", "size", "lowercase", "marks", "split_clitics", "numbers", "proper_nouns")
 USUAL = {"architecture": PAPER, "options": None, "word_features": "learnt", "outputs": "words"}
+# Of a kind of n-gram: the file that says what was estimated, how many parameters too, and the rule that makes it.
+DESCRIBED = {
+    **dict.fromkeys(SMOOTHED_KINDS, ("smoothing.json", "estimate_smoothed")),
+    "interpolated": ("weights.json", "estimate_interpolated"),
+    "kneser-ney": ("model.json", "estimate_kneser_ney"),
+    "class-based": ("model.json", "estimate_class_based"),
+}
 SHAPE_OPTIONS = ("order", "hidden", "features", "direct", "preset")
 
 

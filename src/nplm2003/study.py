@@ -18,14 +18,14 @@ import yaml
 from nplm2003.corpora.news import check_months
 from nplm2003.errors import UserError
 from nplm2003.mixture import WEIGHTS
-from nplm2003.neural.architectures import ARCHITECTURES, PAPER, parse_options
+from nplm2003.neural.architectures import ARCHITECTURES, PAPER, parse_options, require_own
 from nplm2003.neural.preset import Preset
+from nplm2003.plan import is_paper_network
 from nplm2003.vocabulary import Split
 
 TABLES = ("policies", "networks", "ngrams", "mixtures", "sweeps")
 # Names of tables beside the main one, which `table` names.
 EXTENDED = "extended"  # the table of rows beyond the paper's
-NETWORK_KEYS = ("architecture", "options")
 OTHER_TABLES = (
     "extended",
     "runs",
@@ -209,9 +209,8 @@ def _rows(
     """
     presets, seeds = configuration["presets"], list(configuration["seeds"])
     (policy,) = (row for row in tables["policies"] if row["policy"] == configuration["policy"])
-    empty = dict.fromkeys(
-        (*("order", "classes", "hidden", "features", "direct"), *NETWORK_KEYS, *("word_features", "outputs", "preset"))
-    )
+    columns = ("order", "classes", "hidden", "features", "direct", "architecture", "options")
+    empty = dict.fromkeys((*columns, "word_features", "outputs", "preset"))
     networks, ngrams = [], []
     for row in tables["networks"]:
         where = f"{configuration['networks']}, row {row['model']}"
@@ -264,7 +263,7 @@ def _rows(
                     f"{configuration['mixtures']}, row {row['model']}: component {component!r} is no network or n-gram "
                     f"row of {'a' if row['table'] == EXTENDED else 'the main'} table; there are {', '.join(known)}"
                 )
-        if alone and (models[components[0]]["architecture"], models[components[0]]["outputs"]) != (PAPER, "words"):
+        if alone and not is_paper_network(models[components[0]]):
             raise UserError(
                 f"{configuration['mixtures']}, row {row['model']}: component {components[0]!r} is no network with the "
                 f"architecture {PAPER} and the outputs words: features for words outside the vocabulary need one"
@@ -307,20 +306,15 @@ def _check_architecture(row: Mapping[str, Any], where: str, preset: Mapping[str,
         raise UserError(f"{where}: no architecture {architecture!r}; there are {', '.join((PAPER, *ARCHITECTURES))}")
     try:
         parse_options(row["options"])
+        require_own(
+            architecture,
+            **{key: row[key] for key in ("direct", "outputs", "word_features")},
+            weight_decay=preset["weight_decay"],
+        )
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
-    if architecture == PAPER:
-        if row["options"]:
-            raise UserError(f"{where}: options are for other architectures than {PAPER}; leave the cell empty")
-        return
-    for found, said in (
-        (row["direct"], "has no direct connections: set direct to no"),
-        (row["outputs"] != "words", "has one softmax over all words: set outputs to words"),
-        (row["word_features"] != "learnt", "learns its features from a random start: set word_features to learnt"),
-        (preset["weight_decay"] > 0, "has no weight decay: choose a preset without"),
-    ):
-        if found:
-            raise UserError(f"{where}: the architecture {architecture} {said}")
+    if architecture == PAPER and row["options"]:
+        raise UserError(f"{where}: options are for other architectures than {PAPER}; leave the cell empty")
 
 
 def _sweeps(

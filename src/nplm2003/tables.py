@@ -16,7 +16,7 @@ from nplm2003.extended import extended_records
 from nplm2003.files import read_object, write_text
 from nplm2003.formats import Column, Table, to_csv, write_table
 from nplm2003.neighbours import ENOUGH, neighbour_records
-from nplm2003.outcomes import Outcomes, Published, Run
+from nplm2003.outcomes import Outcomes, Published
 from nplm2003.scoring import SPLITS
 from nplm2003.study import OUT_OF_VOCABULARY, find_row
 from nplm2003.sweeps import sweep_records
@@ -151,13 +151,6 @@ def _yes_no(value: bool | None) -> str | None:
     return None if value is None else "yes" if value else "no"
 
 
-def _commit(run: Run) -> str | None:
-    """The commit that scored a run, with a + where the source had uncommitted edits."""
-    provenance = run.evaluation["provenance"]
-    commit = provenance.get("commit")
-    return commit and commit[:12] + ("+" if provenance.get("modified") else "")
-
-
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
@@ -203,7 +196,7 @@ def row_records(outcomes: Outcomes) -> list[dict[str, Any]]:
                 "test_seen": _mean(run.evaluation["seen"]["test"] for run in row.runs),
                 "test_unseen": _mean(run.evaluation["unseen"]["test"] for run in row.runs),
                 "departures": " ".join(departure.name for departure in departures_of(outcomes.study, settings)),
-                "commit": " ".join(dict.fromkeys(filter(None, map(_commit, row.runs)))) or None,
+                "commit": row.commits,
             }
         )
     return records
@@ -218,7 +211,7 @@ def run_records(outcomes: Outcomes) -> list[dict[str, Any]]:
             **{split: run.perplexity(split) for split in SPLITS},
             "test_seen": run.evaluation["seen"]["test"],
             "test_unseen": run.evaluation["unseen"]["test"],
-            "commit": _commit(run),
+            "commit": run.commit,
         }
         for run in outcomes.runs()
     ]

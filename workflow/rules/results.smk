@@ -36,15 +36,9 @@ TABLE_INPUTS = {
 }
 EXTENDED = runs(tables=["extended_rows"])
 # What is known of the n-grams of all tables beside their scores: parameters, and the time of the job that estimated each.
-DESCRIBED = {
-    **dict.fromkeys(SMOOTHED_KINDS, ("smoothing", "smoothed")),
-    "interpolated": ("weights", "interpolated"),
-    "kneser-ney": ("model", "kneser_ney"),
-    "class-based": ("model", "class_based"),
-}
-NGRAMS = [row for table in TABLES_OF_ROWS for row in STUDY[table] if row["kind"] in DESCRIBED]
-DESCRIPTIONS = [f"{MAIN}/{row['model']}/seed0/{DESCRIBED[row['kind']][0]}.json" for row in NGRAMS]
-ESTIMATIONS = [f"{BENCHMARKS}/estimate_{DESCRIBED[row['kind']][1]}/{POLICY},{row['model']}.tsv" for row in NGRAMS]
+NGRAMS = [row for table in TABLES_OF_ROWS for row in STUDY[table] if row["kind"] in plan.DESCRIBED]
+DESCRIPTIONS = [f"{MAIN}/{row['model']}/seed0/{plan.DESCRIBED[row['kind']][0]}" for row in NGRAMS]
+ESTIMATIONS = [f"{BENCHMARKS}/{plan.DESCRIBED[row['kind']][1]}/{POLICY},{row['model']}.tsv" for row in NGRAMS]
 EXTENDED_INPUTS = [
     *EVALUATIONS,
     *(f"{folder}/evaluation.json" for folder in EXTENDED),

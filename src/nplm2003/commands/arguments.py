@@ -34,6 +34,18 @@ def add_tokens(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", type=Path, required=True, metavar="FOLDER", help="the folder `build-tokens` wrote")
 
 
+def add_study(parser: argparse.ArgumentParser) -> None:
+    """--study: the resolved configuration."""
+    parser.add_argument("--study", type=Path, required=True, metavar="FILE", help="the study.json of the corpus")
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """--results: what was measured in it."""
+    parser.add_argument(
+        "--results", type=Path, required=True, metavar="FOLDER", help="results/CORPUS, or the policy's folder in it"
+    )
+
+
 def add_scores(parser: argparse.ArgumentParser) -> None:
     """--model and --output of a command that writes a folder of scores."""
     parser.add_argument("--model", required=True, metavar="NAME", help="name of the model in tables and figures")

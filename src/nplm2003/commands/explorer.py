@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from nplm2003.commands.arguments import add_command, add_tokens, positive, seed
+from nplm2003.commands.arguments import add_command, add_results, add_study, add_tokens, positive, seed
 from nplm2003.errors import UserError
 
 
@@ -62,10 +62,8 @@ def register(subparsers: Any) -> None:
         "nplm2003 write-explorer --study results/brown/study.json --results results/brown \\\n"
         "      --output results/brown/explorer.html",
     )
-    parser.add_argument("--study", type=Path, required=True, metavar="FILE", help="the study.json of the corpus")
-    parser.add_argument(
-        "--results", type=Path, required=True, metavar="FOLDER", help="results/CORPUS, or the policy's folder in it"
-    )
+    add_study(parser)
+    add_results(parser)
     parser.add_argument(
         "--model",
         action="append",

@@ -218,15 +218,14 @@ def _score(options: argparse.Namespace) -> None:
 def _score_oov(options: argparse.Namespace) -> None:
     from nplm2003.files import write_json
     from nplm2003.neural import out_of_vocabulary as oov
-    from nplm2003.neural.model import NeuralLanguageModel
     from nplm2003.neural.outputs import Words
-    from nplm2003.neural.scoring import load_network, settle
+    from nplm2003.neural.scoring import load_paper_network, settle
     from nplm2003.scoring import Scores
     from nplm2003.vocabulary import TokenStore
 
     store, plain = TokenStore(options.tokens), Scores(options.scores)
-    model = load_network(options.network / "weights.pt", store)
-    if not isinstance(model, NeuralLanguageModel) or not isinstance(model.output, Words):
+    model = load_paper_network(options.network / "weights.pt", store)
+    if not isinstance(model.output, Words):
         raise UserError(f"{options.network} is no network of the paper with the outputs words: choose one that is")
     training = read_object(options.network / "training.json", {"seed": int, "provenance": dict})
     made = {key: value for key, value in training.items() if key != "provenance"}

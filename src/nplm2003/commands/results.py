@@ -6,23 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from nplm2003.commands.arguments import add_command, add_tokens
+from nplm2003.commands.arguments import add_command, add_results, add_study, add_tokens
 from nplm2003.errors import UserError
 from nplm2003.figures import FIGURES
 from nplm2003.files import name_infinities, write_json
 from nplm2003.study import table_file
 
 FOUR_FORMATS = "Writes four files: STEM.csv with every digit, and STEM.md, STEM.tex and STEM.html, rounded, with notes."
-
-
-def _add_study(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--study", type=Path, required=True, metavar="FILE", help="the study.json of the corpus")
-
-
-def _add_results(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--results", type=Path, required=True, metavar="FOLDER", help="results/CORPUS, or the policy's folder in it"
-    )
 
 
 def _add_stem(parser: argparse.ArgumentParser, formats: str) -> None:
@@ -43,9 +33,9 @@ def _add_table(subparsers: Any, table: str, summary: str, description: str, *, r
         f"      --output results/brown/tables/{stem}",
     )
     parser.set_defaults(table=table, results=Path())
-    _add_study(parser)
+    add_study(parser)
     if results:
-        _add_results(parser)
+        add_results(parser)
     _add_stem(parser, "its four suffixes")
 
 
@@ -77,8 +67,8 @@ def register(subparsers: Any) -> None:
         "nplm2003 bootstrap --study results/brown/study.json --results results/brown \\\n"
         "      --output results/brown/top16383/uncertainty.json",
     )
-    _add_study(parser)
-    _add_results(parser)
+    add_study(parser)
+    add_results(parser)
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the intervals (JSON)")
 
     _add_table(
@@ -185,8 +175,8 @@ def register(subparsers: Any) -> None:
         "      --output results/brown/figures/learning-curves",
     )
     parser.add_argument("figure", choices=FIGURES, metavar="FIGURE", help="which figure")
-    _add_study(parser)
-    _add_results(parser)
+    add_study(parser)
+    add_results(parser)
     _add_stem(parser, ".png and .svg")
 
     parser = add_command(

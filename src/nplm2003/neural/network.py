@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from nplm2003.errors import UserError
-from nplm2003.neural.architectures import ARCHITECTURES, PAPER
+from nplm2003.neural.architectures import ARCHITECTURES, PAPER, require_own
 from nplm2003.neural.model import NeuralLanguageModel
 from nplm2003.neural.outputs import Output
 from nplm2003.neural.variant import Variant
@@ -46,9 +46,7 @@ def make_network(
     check_options(architecture, options)
     if architecture == PAPER:
         return NeuralLanguageModel(vocabulary, order, hidden, features, direct, output)
-    if direct:
-        raise UserError(f"the architecture {architecture} has no direct connections: set direct to no")
-    if output is not None and output.rows != vocabulary:
-        raise UserError(f"the architecture {architecture} has one softmax over all words: set outputs to words")
+    whole = output is None or output.rows == vocabulary
+    require_own(architecture, direct=direct, outputs="words" if whole else "others")
     make: Callable[..., Variant] = variant(architecture)
     return make(vocabulary, order, hidden, features, options)

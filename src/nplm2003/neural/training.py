@@ -28,7 +28,7 @@ from torch import Tensor
 
 from nplm2003.errors import UserError
 from nplm2003.files import read_json, whole, write_array, write_json, write_text
-from nplm2003.neural.architectures import PAPER
+from nplm2003.neural.architectures import PAPER, require_own
 from nplm2003.neural.cooccurrence import svd_features
 from nplm2003.neural.data import Pieces, Stretch, Windows, examples_of, stream_loader, training_loader
 from nplm2003.neural.model import count_parameters
@@ -325,8 +325,9 @@ def train(
     if scheme == "vocabulary" and (preset.sampled or outputs != "words"):
         raise UserError("the vocabulary is split for exact softmax over all words alone: choose another scheme")
     _require_memory(count_parameters(store.size, order, hidden, features, direct))
-    if architecture != PAPER:
-        _require_plain(architecture, preset, scheme, word_features)
+    require_own(architecture, word_features=word_features, weight_decay=preset.weight_decay)
+    if architecture != PAPER and scheme is not None:
+        raise UserError(f"the architecture {architecture} is trained by one process: set parallel to null")
     model = make_network(
         architecture,
         vocabulary=store.size,
@@ -481,17 +482,6 @@ def _fit(
     except SystemExit:  # what Lightning makes of an interrupt
         raise KeyboardInterrupt from None
     return module.history, device, error
-
-
-def _require_plain(architecture: str, preset: Preset, scheme: str | None, word_features: str) -> None:
-    """Refuse what is made for the paper's network alone."""
-    for found, said in (
-        (scheme is not None, "is trained by one process: set parallel to null"),
-        (preset.weight_decay > 0, "has no weight decay: choose a preset without"),
-        (word_features != "learnt", "learns its features from a random start: set word_features to learnt"),
-    ):
-        if found:
-            raise UserError(f"the architecture {architecture} {said}")
 
 
 def _require_memory(parameters: int) -> None:

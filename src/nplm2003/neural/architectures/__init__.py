@@ -34,3 +34,22 @@ def parse_options(text: str | None) -> dict[str, float]:
         except ValueError:
             raise UserError(f"options: {word!r} is not of the form name=number") from None
     return found
+
+
+def require_own(
+    architecture: str,
+    *,
+    direct: bool = False,
+    outputs: str = "words",
+    word_features: str = "learnt",
+    weight_decay: float = 0.0,
+) -> None:
+    """Raise UserError where an architecture other than the paper's is given what is made for the paper's network."""
+    for found, said in (
+        (direct, "has no direct connections: set direct to no"),
+        (outputs != "words", "has one softmax over all words: set outputs to words"),
+        (word_features != "learnt", "learns its features from a random start: set word_features to learnt"),
+        (weight_decay > 0, "has no weight decay: choose a preset without"),
+    ):
+        if found and architecture != PAPER:
+            raise UserError(f"the architecture {architecture} {said}")
