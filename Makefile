@@ -30,9 +30,9 @@ demo: setup ## the whole study at a small size, on a corpus that needs no downlo
 	"  $(DEMO)/paper.pdf            the write-up with these numbers in it" \
 	"What to expect: the corpus has about 100,000 tokens, a tenth of Brown, so these perplexities are not the paper's;" \
 	"mixtures of a network and the trigram should be better than both their parts, as in the paper." \
-	"The Brown experiment of the paper itself: .venv/bin/snakemake --cores all   (about an hour on 2 cores)"
+	"The Brown experiment of the paper itself: .venv/bin/snakemake --cores all   (about two hours on 2 cores)"
 
-reference: setup ## the studies on Brown and Reuters, and their small results in results/reference: 2 hours on 2 cores
+reference: setup ## the studies on Brown and Reuters, and their small results in results/reference: 2.5 hours on 2 cores
 	@$(SNAKEMAKE) reference
 	@$(SNAKEMAKE) reference --configfile config/reuters.yaml
 

@@ -26,6 +26,13 @@ include: "workflow/rules/results.smk"
 include: "workflow/rules/explorer.smk"
 
 
+onstart:
+    # To keep to its default of 100 new jobs a second Snakemake 9 looks for ready jobs once more a second after each look,
+    # so more and more often, until that takes a tenth of two cores. Only a limit that somebody asked for is worth it.
+    if workflow.scheduler.job_rate_limiter and workflow.scheduler.job_rate_limiter.max_jobs == 100:
+        workflow.scheduler.job_rate_limiter = None
+
+
 localrules:
     all,
     tables,

@@ -79,7 +79,8 @@ def study(tmp_path_factory: pytest.TempPathFactory, text: str) -> Clone:
     """A copy of the repository in which the tiny study has run to its end."""
     made = make_clone(tmp_path_factory.mktemp("pipeline") / "the tiny study", text)
     place_lmplz(made)
-    made.tiny("all")
+    said = made.tiny("all", "--verbose")
+    (made.folder / "said.txt").write_text(said, encoding="utf-8")
     return made
 
 
@@ -98,6 +99,13 @@ def test_every_target_is_made(study: Clone) -> None:
     assert (results / "figures" / "order.png").read_bytes().startswith(b"\x89PNG")
     # Nothing half-written stays behind.
     assert [path.name for path in results.rglob(".*")] == []
+
+
+def test_snakemake_looks_for_jobs_only_when_one_has_ended(study: Clone) -> None:
+    said = (study.folder / "said.txt").read_text(encoding="utf-8")
+    ended = len(re.findall(r"^Finished jobid", said, re.MULTILINE))
+    assert ended > 100
+    assert said.count("Resources before job selection") <= ended + 5
 
 
 def test_a_second_run_has_nothing_to_do(study: Clone) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 import re
 import subprocess
@@ -105,6 +106,24 @@ def test_models_stand_at_the_years_of_their_methods(outcomes: Outcomes) -> None:
     drawn = {(x, round(y)) for x, y in points(figure, 0)}
     assert {(1995, 353), (2003, 250), (2003, 226), (2012, 220), (2012, 208)} <= drawn
     assert all(name in texts(figure).split() for name in ("lstm", "all", "kneser-ney-5", "MLP6"))
+
+
+def test_models_far_above_the_others_stand_at_the_edge_with_their_numbers(tmp_path: Path) -> None:
+    study = small_study()
+    add_k, unsmoothed = row("add-k-3", "add-k", order=3), row("unsmoothed", "maximum-likelihood", order=3)
+    study["extended_rows"] += [add_k, unsmoothed]
+    far = {"add-k-3": (60.0, 1600.0, 1500.0), "unsmoothed": (7.0, math.inf, math.inf)}
+    figure = draw("extended", Outcomes(make_study(tmp_path, study, SMALL | far), tmp_path))
+    assert "add-k-3: 1,500" in texts(figure) and "unsmoothed: infinite" in texts(figure)
+    assert max(figure.axes[0].get_ylim()) < 500
+
+
+def test_names_of_models_never_cover_each_other(outcomes: Outcomes) -> None:
+    figure = draw("extended", outcomes)
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in figure.axes[0].texts]
+    assert len(boxes) > 4
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
 
 
 def test_rows_show_our_value_and_the_published_one(outcomes: Outcomes) -> None:

@@ -137,7 +137,7 @@ def test_the_text_is_read_as_one_token_after_the_other_would(
     store, every = both
     rare_count = int(np.median(store.train_counts))
     monkeypatch.setattr(oov, "RARE_COUNT", rare_count)
-    monkeypatch.setattr(oov, "SCORING_BATCH", 37)
+    monkeypatch.setattr(oov, "PART", 37)
     model = network(store, order, hidden, direct)
     plain = closed_scores(model, store)
     reading = oov.Reading(store, every, order)

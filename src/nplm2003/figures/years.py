@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import math
+import statistics
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Annotation
+from matplotlib.ticker import MultipleLocator, NullLocator
+from matplotlib.transforms import Bbox
 
 from nplm2003.extended import extended_records
 from nplm2003.figures.style import BLUE, GREEN, GREY, INK, VERMILION, WIDTH
@@ -14,6 +20,7 @@ from nplm2003.outcomes import Outcomes
 from nplm2003.study import OUT_OF_VOCABULARY
 
 EARLIEST = 1978  # older methods stand at the left edge
+FAR = 2  # times the median perplexity: what is above stands at the upper edge
 GROUPS = {
     "n-gram": (GREY, "o"),
     "the paper's network": (BLUE, "s"),
@@ -30,30 +37,84 @@ def _group(architecture: str) -> str:
     return "later networks" if architecture in ARCHITECTURES else "n-gram"
 
 
+def _spread(figure: Figure, labels: list[Annotation]) -> None:
+    """Move labels down until none covers another; those that stand higher keep their place."""
+    figure.canvas.draw()  # places them
+    placed: list[Bbox] = []
+    for label in sorted(labels, key=lambda each: -each.get_window_extent().y1):
+        box = label.get_window_extent()
+        for other in sorted(placed, key=lambda each: -each.y1):
+            if box.overlaps(other):
+                step = box.y1 - other.y0 + 1
+                x, y = label.xyann
+                label.xyann = (x, y - step * 72 / figure.dpi)
+                box = box.translated(0, -step)
+        placed.append(box)
+
+
 def draw_extended(outcomes: Outcomes) -> Figure:
-    """Test perplexity of every model over the year of its method; of each year and group the best one has its name."""
-    records = [record for record in extended_records(outcomes) if math.isfinite(record["test"])]
+    """Test perplexity of every model over the year of its method; of each year and group the best one has its name.
+
+    The lines are the best single model and the best mixture of their time. What is far above the rest stands at the
+    upper edge, with its perplexity.
+    """
+    records = extended_records(outcomes)
+    finite = [record["test"] for record in records if math.isfinite(record["test"])]
+    highest = FAR * statistics.median(finite)
+    ceiling = max(value for value in finite if value <= highest) * 1.12
     figure, axes = plt.subplots(figsize=(WIDTH, 4.6))
-    named: dict[tuple[str, int], dict] = {}
-    for name, (colour, marker) in GROUPS.items():
-        mine = [record for record in records if _group(record["architecture"]) == name]
-        if not mine:
-            continue
-        years = [max(record["year"], EARLIEST) for record in mine]
-        axes.plot(years, [record["test"] for record in mine], marker, color=colour, label=name, alpha=0.75)
-        for record, year in zip(mine, years, strict=True):
-            key = (name, year)
-            if key not in named or record["valid"] < named[key]["valid"]:
-                named[key] = record
-    for (_, year), record in named.items():
-        axes.annotate(
-            record["model"], (year, record["test"]), xytext=(4, -9), textcoords="offset points", fontsize=7, color=INK
+    labels = []
+
+    def label(text: str, year: int, height: float) -> None:
+        labels.append(
+            axes.annotate(
+                text,
+                (year, height),
+                xytext=(5, -3),
+                textcoords="offset points",
+                fontsize=7,
+                color=INK,
+                path_effects=[withStroke(linewidth=2, foreground="white")],
+            )
         )
+
+    for name, (colour, marker) in GROUPS.items():
+        mine = [(max(record["year"], EARLIEST), record) for record in records if _group(record["architecture"]) == name]
+        near = [(year, record) for year, record in mine if record["test"] <= highest]
+        if near:
+            heights = [record["test"] for _, record in near]
+            axes.plot([year for year, _ in near], heights, marker, color=colour, label=name, alpha=0.75)
+        for year in sorted({year for year, _ in near}):
+            named = min((record for other, record in near if other == year), key=lambda record: record["valid"])
+            label(named["model"], year, named["test"])
+        for year, record in mine:
+            if record["test"] > highest:
+                axes.plot(year, ceiling, "^", color=colour, clip_on=False)
+                value = f"{record['test']:,.0f}" if math.isfinite(record["test"]) else "infinite"
+                label(f"{record['model']}: {value}", year, ceiling)
+    for what, colour in (("single model", INK), ("mixture", VERMILION)):
+        years, heights = [], []
+        chosen: dict[str, Any] | None = None
+        for record in records:
+            if (_group(record["architecture"]) == "mixture") == (what == "mixture"):
+                if chosen is None or record["valid"] < chosen["valid"]:
+                    chosen = record
+                if chosen["test"] <= highest:
+                    years.append(max(record["year"], EARLIEST))
+                    heights.append(chosen["test"])
+        if years:
+            label_of_line = f"best {what} of its time"
+            axes.step(
+                years, heights, where="post", color=colour, linewidth=0.9, alpha=0.6, label=label_of_line, zorder=1
+            )
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(MultipleLocator(50))
     axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.yaxis.set_minor_formatter("{x:,.0f}")
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("year of the method")
     axes.set_ylabel("test perplexity")
-    axes.margins(x=0.08)
+    axes.margins(x=0.1)
+    axes.set_ylim(top=ceiling)
     axes.legend(loc="upper right")
+    _spread(figure, labels)
     return figure

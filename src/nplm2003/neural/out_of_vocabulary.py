@@ -53,7 +53,6 @@ from torch import Tensor
 from nplm2003.errors import UserError
 from nplm2003.evaluation import perplexity
 from nplm2003.neural.model import NeuralLanguageModel
-from nplm2003.neural.scoring import SCORING_BATCH
 from nplm2003.scoring import SPLITS
 from nplm2003.vocabulary import MERGED_ID, TokenStore
 
@@ -63,6 +62,7 @@ SHARE = 0.25
 HELD_OUT = ("valid", "test")
 WAYS = ("uniform", "counted", "larger", "within")
 LIMIT = 50.0  # of beta: beyond it a probability is 0 or 1
+PART = 512  # tokens weighed at a time: words met among them are known to some and not to others
 
 
 def identities(store: TokenStore, every: TokenStore, split: str) -> np.ndarray:
@@ -160,7 +160,7 @@ class Words(NamedTuple):
 
 
 def _parts(length: int) -> Iterator[slice]:
-    return (slice(start, start + SCORING_BATCH) for start in range(0, length, SCORING_BATCH))
+    return (slice(start, start + PART) for start in range(0, length, PART))
 
 
 def _before_output(model: NeuralLanguageModel, C: Tensor, contexts: np.ndarray) -> Tensor:

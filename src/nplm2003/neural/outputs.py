@@ -29,7 +29,7 @@ from torch.nn.functional import logsigmoid
 from nplm2003.errors import UserError
 from nplm2003.neural.objectives import softmax
 
-BLOCK = 512  # words whose logits are computed at a time when tokens are scored
+BLOCK = 256  # words whose logits are computed at a time when tokens are scored
 
 
 class Output(Protocol):
@@ -67,11 +67,13 @@ class Words:
     def log_probabilities(self, O: Tensor, z: Tensor, targets: Tensor) -> Tensor:
         """See `Output`. BLOCK words at a time: their logits stay in the cache, and memory does not grow with |V|."""
         y_target, Z = z.new_empty(len(z)), z.new_zeros(len(z))
-        block_of, place = targets // BLOCK, (targets % BLOCK).unsqueeze(0)
+        block_of, place = targets // BLOCK, (targets % BLOCK).unsqueeze(1)
+        kept = z.new_empty(BLOCK * len(z))  # all blocks use the same memory
         for block, rows in enumerate(O.split(BLOCK)):
-            y = rows @ z.T  # (BLOCK, B)
-            y_target = torch.where(block_of == block, y.gather(0, place.clamp(max=len(y) - 1)).squeeze(0), y_target)
-            Z += y.exp_().sum(dim=0)
+            y = torch.mm(z, rows.T, out=kept[: len(z) * len(rows)].view(len(z), len(rows)))
+            y_of = y.gather(1, place.clamp(max=len(rows) - 1)).squeeze(1)
+            y_target = torch.where(block_of == block, y_of, y_target)
+            Z += y.exp_().sum(dim=1)
         if bool((torch.isfinite(Z) & (Z > 0)).all()):
             return y_target - Z.log()
         # Logits too large or too small for their exponentials: shifted by the largest, all at a time.

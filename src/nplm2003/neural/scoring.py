@@ -24,7 +24,7 @@ from nplm2003.neural.outputs import make_output
 from nplm2003.neural.variant import Variant
 from nplm2003.vocabulary import TokenStore
 
-SCORING_BATCH = 512
+SCORING_BATCH = 4096  # tokens: each reads all of O, so that few would be slower
 # What torch, pickle and zipfile raise for files that are damaged or something else; their texts run over many lines.
 UNREADABLE = (
     OSError,

@@ -21,7 +21,7 @@ from nplm2003.errors import UserError
 from nplm2003.neural.objectives import Objective, sampled_softmax
 from nplm2003.neural.variant import Variant
 
-BLOCK = 32  # words of V whose energies are computed at a time: with the hidden units of a batch they stay in the cache
+BLOCK = 1 << 14  # energies computed at a time: with their hidden units they stay in the cache
 
 
 class Energy(Variant):
@@ -67,7 +67,7 @@ class Energy(Variant):
         o = self.of_context(contexts)
         y_target = self.logits(o, targets.unsqueeze(1)).squeeze(1)
         log_Z = torch.full_like(y_target, -math.inf)
-        for words in torch.arange(self.vocabulary, device=targets.device).split(BLOCK):
+        for words in torch.arange(self.vocabulary, device=targets.device).split(max(1, BLOCK // len(targets))):
             log_Z = torch.logaddexp(log_Z, self.logits(o, words).logsumexp(dim=1))
         return y_target - log_Z
 
