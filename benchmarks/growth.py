@@ -117,8 +117,10 @@ def run(*arguments: str | Path) -> tuple[float, float]:
     return usage.ru_utime + usage.ru_stime, peak
 
 
-def measure_tokens(sizes: Sequence[int], train_up_to: int, lmplz: Path, classes: int) -> list[Record]:
-    """Seconds and memory of every stage for each number of training tokens."""
+def measure_tokens(sizes: Sequence[int], train_up_to: int, score_up_to: int, lmplz: Path, classes: int) -> list[Record]:
+    """Seconds and memory of every stage for each number of training tokens; perplexity of valid as trained, of test as
+    scored."""
+    last = {"train": train_up_to, "learn-classes": train_up_to, "score": score_up_to}
     records: list[Record] = []
     preset = presets()["modern"] | ONCE
     for size in sizes:
@@ -140,7 +142,7 @@ def measure_tokens(sizes: Sequence[int], train_up_to: int, lmplz: Path, classes:
                 "score": [*here, "--network", home / "net", "--model", "net", "--output", home / "net" / "scores"],
             }
             for stage, arguments in stages.items():
-                if stage in ("train", "score", "learn-classes") and size > train_up_to:
+                if size > last.get(stage, size):
                     continue
                 seconds, memory = run(stage, *arguments)
                 record = {"part": "tokens", "stage": stage, "size": size, "seconds": seconds, "mebibytes": memory}
@@ -148,6 +150,9 @@ def measure_tokens(sizes: Sequence[int], train_up_to: int, lmplz: Path, classes:
                     folder = arguments[arguments.index("--output") + 1]
                     scores = np.load(folder / "test.npy").astype(np.float64)
                     record["perplexity"] = float(np.exp(-scores.mean()))
+                elif stage == "train":
+                    summary = json.loads((home / "net" / "training.json").read_text(encoding="utf-8"))
+                    record["perplexity"] = summary["valid_perplexity"]
                 records.append(record)
                 print(f"{stage} {size:,}: {seconds:.1f} s, {memory:.0f} MiB {record.get('perplexity', '')}", flush=True)
     lowest = {"part": "tokens", "stage": "the source itself", "size": V["tokens"], "perplexity": floor(V["tokens"])}
@@ -283,6 +288,7 @@ def main() -> None:
     parser.add_argument("part", choices=("tokens", "vocabulary", "ap", "project"))
     parser.add_argument("--sizes", type=int, nargs="+", help="tokens (default: 10^5 to 10^7) or |V| (default: to 10^6)")
     parser.add_argument("--train-up-to", type=int, default=10**7, help="the most tokens a network is trained on")
+    parser.add_argument("--score-up-to", type=int, default=10**7, help="the most that a network scores")
     parser.add_argument("--classes", type=int, default=100, help="word classes (default: 100)")
     parser.add_argument("--lmplz", type=Path, default=ROOT / "data" / "tools" / "lmplz", help="KenLM's lmplz")
     parser.add_argument("--rounds", type=int, default=7, help="repetitions of which the best counts (default: 7)")
@@ -293,7 +299,7 @@ def main() -> None:
         return
     if options.part == "tokens":
         sizes = options.sizes or [10**5, 10**6, 10**7]
-        records = measure_tokens(sizes, options.train_up_to, options.lmplz, options.classes)
+        records = measure_tokens(sizes, options.train_up_to, options.score_up_to, options.lmplz, options.classes)
     elif options.part == "ap":
         records = measure_ap((options.sizes or [AP_TOKENS])[0])
     else:

@@ -26,6 +26,7 @@ SEED = 2003
 HOSTILE = 'a; touch pwned & $(touch pwned) `touch pwned` "q" | * # ~'
 HOSTILE_TEXT = 'data/it\'s $(touch pwned); `touch pwned` "x" & y.txt'
 MAIN = RESULTS / "rank30"
+WHOLE = ("all", "explorer")
 # Every kind of rule: the command of the package that it runs, or its name; and a file that one of the kind makes.
 KINDS = {
     "build-tokens": MAIN / "tokens/corpus.json",
@@ -41,6 +42,7 @@ KINDS = {
     "score-class-based": MAIN / "classes-6-3/seed0/scores/scores.json",
     "train": MAIN / "MLP7/seed1/weights.pt",
     "score": MAIN / "MLP7/seed1/scores/scores.json",
+    "score-oov": MAIN / "MLP1-oov/seed1/scores/scores.json",
     "mix": MAIN / "MLP2/seed1/scores/scores.json",
     "evaluate": MAIN / "MLP7/seed1/evaluation.json",
     "bootstrap": MAIN / "uncertainty.json",
@@ -49,6 +51,8 @@ KINDS = {
     "write-paper": RESULTS / "paper.pdf",
     "write_report": RESULTS / "report.html",
     "write_preset": RESULTS / "presets/modern.json",
+    "add-sentence": MAIN / "MLP1/seed1/added-sentence.json",
+    "write-explorer": RESULTS / "explorer.html",
     "write_study": RESULTS / "study.json",
     "write_configuration": RESULTS / "configuration.json",
 }
@@ -79,7 +83,7 @@ def clones(tmp_path_factory: pytest.TempPathFactory, text: str) -> tuple[Clone, 
 @pytest.fixture(scope="module")
 def undisturbed(clones: tuple[Clone, Clone]) -> Clone:
     """The tiny study, run to its end without any fault."""
-    clones[0].tiny("all")
+    clones[0].tiny(*WHOLE)
     return clones[0]
 
 
@@ -145,13 +149,13 @@ def killed(clones: tuple[Clone, Clone], request: pytest.FixtureRequest) -> tuple
     kills = request.config.getoption("--kills")
     _, clone = clones
     left, done = Counter(dict.fromkeys(KINDS, kills)), Counter[str]()
-    draw, said, work = random.Random(SEED), "", ["all"]
+    draw, said, work = random.Random(SEED), "", list(WHOLE)
     for attempt in range(10 * kills * len(KINDS)):
         # The first run locks the folder, as any does. The others do not: to unlock each time would take minutes.
         options = ["--nolock"] if attempt else []
         kinds = kill_in(clone.start(*work, *options, *TINY), left, draw)
         if not attempt:
-            said = clone.tiny("all", status=1)
+            said = clone.tiny(*WHOLE, status=1)
             clone.tiny("--unlock")
         done.update(kinds or ())
         left.subtract(kinds or ())
@@ -161,7 +165,7 @@ def killed(clones: tuple[Clone, Clone], request: pytest.FixtureRequest) -> tuple
         if kinds is None or len(work) > 1:
             work = [str(KINDS[next(iter(+left))]), "--force"]
     # `all` does not ask for files between rules where what was made of them is there: those are named.
-    clone.tiny("all", *KINDS.values(), "--nolock")
+    clone.tiny(*WHOLE, *KINDS.values(), "--nolock")
     return clone, done, said
 
 
