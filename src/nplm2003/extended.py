@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
-
-from nplm2003.errors import UserError
 from nplm2003.files import read_object
 from nplm2003.neural.architectures import ARCHITECTURES, PAPER
-from nplm2003.outcomes import Outcomes, Row, best
+from nplm2003.outcomes import Outcomes, Row, best, read_benchmark
 from nplm2003.plan import DESCRIBED
 from nplm2003.scoring import SPLITS
 
@@ -63,14 +60,7 @@ def cost_of(outcomes: Outcomes, row: Row) -> tuple[float | None, float | None]:
     description = row.runs[0].folder / name
     parameters = read_object(description, {"parameters": int})["parameters"] if description.is_file() else None
     measured = outcomes.corpus_folder / "benchmarks" / rule / f"{outcomes.policy},{row.model}.tsv"
-    return parameters, _seconds(measured) if measured.is_file() else None
-
-
-def _seconds(benchmark: Any) -> float:
-    try:
-        return float(pd.read_csv(benchmark, sep="\t")["s"].iloc[0])
-    except (ValueError, LookupError) as error:
-        raise UserError(f"{benchmark} is not a benchmark file of Snakemake: delete it and run the rule") from error
+    return parameters, float(read_benchmark(measured)["s"].iloc[0]) if measured.is_file() else None
 
 
 def extended_records(outcomes: Outcomes) -> list[dict[str, Any]]:

@@ -413,6 +413,17 @@ class Outcomes:
         return uncertainty
 
 
+def read_benchmark(path: Path) -> pd.DataFrame:
+    """What Snakemake measured of one job: seconds `s`, `cpu_time`, and `max_rss` in MB, a line for each repetition."""
+    try:
+        measured = pd.read_csv(path, sep="\t", usecols=["s", "cpu_time", "max_rss"], dtype=float, na_values="-")
+    except ValueError as error:  # empty, or with other columns
+        raise UserError(f"{path} is not a benchmark file of Snakemake: delete it and run the rule") from error
+    if measured.empty:
+        raise UserError(f"{path} is not a benchmark file of Snakemake, it has no line: delete it and run the rule")
+    return measured
+
+
 def best(rows: Sequence[Row]) -> Row | None:
     """The row with the lowest *validation* perplexity, None of none."""
     return min(rows, key=lambda row: row.perplexity("valid"), default=None)

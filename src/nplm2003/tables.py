@@ -16,7 +16,7 @@ from nplm2003.extended import extended_records
 from nplm2003.files import read_object, write_text
 from nplm2003.formats import Column, Table, to_csv, write_table
 from nplm2003.neighbours import ENOUGH, neighbour_records
-from nplm2003.outcomes import Outcomes, Published
+from nplm2003.outcomes import Outcomes, Published, read_benchmark
 from nplm2003.scoring import SPLITS
 from nplm2003.study import OUT_OF_VOCABULARY, find_row
 from nplm2003.sweeps import sweep_records
@@ -612,11 +612,7 @@ def timing_records(folder: Path | str) -> list[dict[str, Any]]:
     """
     jobs = []
     for path in sorted(Path(folder).glob("*/*.tsv")):
-        try:
-            measured = pd.read_csv(path, sep="\t", usecols=["s", "cpu_time", "max_rss"], dtype=float, na_values="-")
-        except ValueError as error:  # empty, or with other columns
-            raise UserError(f"{path} is not a benchmark file of Snakemake: delete it and run the rule") from error
-        jobs.append(measured.assign(rule=path.parent.name, wildcards=path.stem))
+        jobs.append(read_benchmark(path).assign(rule=path.parent.name, wildcards=path.stem))
     if not jobs:
         raise UserError(f"{folder} holds no benchmark files RULE/WILDCARDS.tsv: run the workflow first")
     return pd.concat(jobs).rename(columns=TIMING_COLUMNS).to_dict("records")

@@ -536,9 +536,10 @@ def test_timings_of_nothing_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no benchmark files"):
         timing_records(tmp_path)
     (tmp_path / "rule").mkdir()
-    (tmp_path / "rule" / "all.tsv").write_text("nothing\n", encoding="utf-8")
-    with pytest.raises(UserError, match="not a benchmark file"):
-        timing_records(tmp_path)
+    for content in ("", "nothing\n", "s\tcpu_time\tmax_rss\n"):
+        (tmp_path / "rule" / "all.tsv").write_text(content, encoding="utf-8")
+        with pytest.raises(UserError, match="not a benchmark file"):
+            timing_records(tmp_path)
 
 
 def test_published_table_of_brown_reads_as_printed() -> None:
