@@ -34,7 +34,7 @@ def year_of(outcomes: Outcomes, row: Row) -> int:
     if row.kind != "network":
         return YEARS[row.kind]
     if settings["architecture"] != PAPER:
-        return ARCHITECTURES[settings["architecture"]][2]
+        return ARCHITECTURES[settings["architecture"]].year
     return max(
         YEARS[PAPER],
         WORD_FEATURES_YEARS.get(settings["word_features"], 0),

@@ -9,7 +9,7 @@ from typing import Any
 
 from nplm2003.corpora.ap import find_files
 from nplm2003.corpora.fetch import DATASETS
-from nplm2003.neural.architectures import PAPER
+from nplm2003.neural.architectures import PAPER, complete_options, parse_options
 from nplm2003.ngram import SMOOTHED_KINDS
 
 DOWNLOADS = "data/downloads"
@@ -78,6 +78,9 @@ def network_options(row: Mapping[str, Any], parallel: Mapping[str, Any] | None) 
     several = {}
     if parallel is not None and row["architecture"] == PAPER:  # only the paper's network knows how to share its work
         several = {"processes": parallel["processes"], "parallel": parallel["scheme"]}
+    if row["architecture"] != PAPER:  # with the defaults: a network is trained again when they change
+        every = complete_options(row["architecture"], parse_options(row["options"]))
+        special["options"] = " ".join(f"{name}={value:g}" for name, value in every.items())
     return options(**{key: row[key] for key in SHAPE_OPTIONS}, **special, **several)
 
 

@@ -18,7 +18,7 @@ import yaml
 from nplm2003.corpora.news import check_months
 from nplm2003.errors import UserError
 from nplm2003.mixture import WEIGHTS
-from nplm2003.neural.architectures import ARCHITECTURES, PAPER, parse_options, require_own
+from nplm2003.neural.architectures import ARCHITECTURES, PAPER, complete_options, parse_options, require_own
 from nplm2003.neural.preset import Preset
 from nplm2003.plan import is_paper_network
 from nplm2003.vocabulary import Split
@@ -305,16 +305,14 @@ def _check_architecture(row: Mapping[str, Any], where: str, preset: Mapping[str,
     if architecture not in (PAPER, *ARCHITECTURES):
         raise UserError(f"{where}: no architecture {architecture!r}; there are {', '.join((PAPER, *ARCHITECTURES))}")
     try:
-        parse_options(row["options"])
         require_own(
             architecture,
-            **{key: row[key] for key in ("direct", "outputs", "word_features")},
-            weight_decay=preset["weight_decay"],
+            options=complete_options(architecture, parse_options(row["options"])),
+            **{key: row[key] for key in ("hidden", "direct", "outputs", "word_features")},
+            **{key: preset[key] for key in ("weight_decay", "objective")},
         )
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
-    if architecture == PAPER and row["options"]:
-        raise UserError(f"{where}: options are for other architectures than {PAPER}; leave the cell empty")
 
 
 def _sweeps(

@@ -113,6 +113,14 @@ def jobs_of(snakemake: subprocess.Popen[str]) -> Iterator[tuple[psutil.Process, 
             yield child, words[words.index("--target-jobs") + 1].partition(":")[0]
 
 
+def is_at_work(process: psutil.Process) -> bool:
+    """Whether a process has not ended."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
 def kill_all(snakemake: subprocess.Popen[str]) -> None:
     """What a power cut does: Snakemake and all that it runs end at once."""
     os.killpg(snakemake.pid, signal.SIGKILL)
@@ -129,7 +137,7 @@ def kill_in(snakemake: subprocess.Popen[str], left: Counter[str], draw: random.R
         if found:
             process, _ = found[0]
             end = time.monotonic() + draw.uniform(0, 1)
-            while time.monotonic() < end and process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            while time.monotonic() < end and is_at_work(process):
                 time.sleep(0.01)
             killed = {kind for _, kind in jobs_of(snakemake)}
             kill_all(snakemake)

@@ -19,12 +19,12 @@ from nplm2003.neural.architectures import ARCHITECTURES, PAPER, parse_options
 from nplm2003.neural.architectures.energy import Energy
 from nplm2003.neural.architectures.log_bilinear import LogBilinear
 from nplm2003.neural.architectures.multi_sense import MultiSense
-from nplm2003.neural.data import PieceOrder, Pieces, examples_of, streams_of, training_loader
+from nplm2003.neural.data import PieceOrder, Pieces, Windows, examples_of, streams_of, training_loader
 from nplm2003.neural.network import make_network, variant
 from nplm2003.neural.objectives import Noise, sampled_softmax, softmax
 from nplm2003.neural.preset import Preset
 from nplm2003.neural.scoring import load_network, score
-from nplm2003.neural.variant import Variant
+from nplm2003.neural.variant import TiedVariant, Variant
 from nplm2003.vocabulary import MERGED_ID, TokenStore
 
 V, ORDER, HIDDEN, FEATURES = 23, 5, 8, 6
@@ -38,7 +38,7 @@ def make(architecture: str, seed: int = 1, **options: float) -> Variant:
         architecture,
         vocabulary=V,
         order=ORDER,
-        hidden=HIDDEN if variant(architecture).has_hidden else 0,
+        hidden=HIDDEN if ARCHITECTURES[architecture].has_hidden else 0,
         features=FEATURES,
         direct=False,
         options=options,
@@ -100,7 +100,7 @@ def test_an_update_follows_the_gradient_of_the_exact_cost(architecture: str) -> 
         if name in log_p:
             moved = (parameters[name] - log_p[name]).detach() / rate
             tolerance = 1e-9 * float(gradients[name].abs().max())
-            if architecture in ("log-bilinear", "tied", "deep"):
+            if isinstance(model, TiedVariant):
                 # C is part of O and is moved after it: its second part is taken at the old O all the same.
                 tolerance *= 1e3
             np.testing.assert_allclose(moved, gradients[name], rtol=1e-6, atol=tolerance, err_msg=name)
@@ -176,7 +176,7 @@ def test_energy_by_hand() -> None:
 
 
 def test_senses_are_chosen_by_the_other_words() -> None:
-    model = MultiSense(3, 3, 2, 2, {})
+    model = MultiSense(3, 3, 2, 2, {"senses": 2})
     vectors = torch.tensor(
         [[[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [2.0, 0.0]]]]
     )  # two words, two senses of two numbers
@@ -214,12 +214,12 @@ def test_training_reads_streams_that_go_on(tiny_store: TokenStore) -> None:
 
 
 def run(store: TokenStore, folder: Path, architecture: str, preset: Preset, **changes: Any) -> dict[str, Any]:
-    hidden = 8 if variant(architecture).has_hidden else 0
+    hidden = 8 if ARCHITECTURES[architecture].has_hidden else 0
     shape: dict[str, Any] = {"order": 5, "hidden": hidden, "features": 8, "direct": False, "seed": 1}
     return training.train(store, preset=preset, output=folder, architecture=architecture, **{**shape, **changes})
 
 
-@pytest.mark.parametrize("architecture", ["lstm", "transformer", "deep"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_killed_training_ends_with_the_same_bytes(
     tiny_store: TokenStore,
     tmp_path: Path,
@@ -259,6 +259,25 @@ def test_a_trained_network_scores_every_token(
     assert np.load(tmp_path / "features.npy").shape[0] == tiny_store.size
 
 
+@pytest.mark.parametrize("architecture", [name for name in ARCHITECTURES if name not in RECURRENT])
+def test_a_window_is_read_from_its_end_and_holds_no_more_than_n_1_words(
+    tiny_store: TokenStore, architecture: str
+) -> None:
+    # Scores of a stream do not change before, nor n - 1 words after, the place of another word.
+    model = make(architecture).eval().float()
+    windows = Windows(tiny_store, "valid", ORDER)
+    with torch.no_grad():
+        contexts, targets = windows[np.arange(20)]
+        before = model.log_probabilities(contexts % V, targets % V)
+        place = 9  # of the stream: context j of token t is the word t - 1 - j
+        for token in range(place + 1, place + ORDER):
+            contexts[token, token - 1 - place] += 1
+        after = model.log_probabilities(contexts % V, targets % V)
+    same = (before - after).abs() < 1e-7
+    assert same[: place + 1].all() and same[place + ORDER :].all()
+    assert not same[place + 1 : place + ORDER].any()
+
+
 def test_options_are_checked() -> None:
     assert parse_options("layers=2 rate=0.002") == {"layers": 2, "rate": 0.002} and parse_options(None) == {}
     with pytest.raises(UserError, match="'layers' is not of the form name=number"):
@@ -268,8 +287,9 @@ def test_options_are_checked() -> None:
         (PAPER, {"heads": 2}, "it has none"),
         ("transformer", {"heads": 1.5}, "heads is 1.5; it is a whole number from 1"),
         ("transformer", {"rate": 0}, "rate is 0; it is a number above 0"),
-        ("transformer", {"heads": 3}, "3 heads do not divide 8 hidden units"),
-        ("log-bilinear", {}, "hidden is 8: this architecture has none"),
+        ("transformer", {"rate": math.inf}, "rate is inf; it is a number above 0"),
+        ("transformer", {"heads": 3}, "3 heads, which do not divide 8 hidden units"),
+        ("log-bilinear", {}, "has no hidden units, not 8"),
     ):
         with pytest.raises(UserError, match=said):
             make_network(architecture, vocabulary=5, order=3, hidden=8, features=4, direct=False, options=options)
@@ -285,5 +305,5 @@ def test_what_is_made_for_the_paper_s_network_is_refused(
         run(tiny_store, tmp_path, "lstm", make_preset())
     with pytest.raises(UserError, match="by one process"):
         run(tiny_store, tmp_path, "lstm", preset, scheme="data", processes=2)
-    with pytest.raises(UserError, match="trained by sampled softmax"):
+    with pytest.raises(UserError, match="trained by sampled-softmax alone"):
         run(tiny_store, tmp_path, "energy", make_preset(weight_decay=0.0))

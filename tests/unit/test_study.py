@@ -449,7 +449,19 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
         changed("MLP1", "architecture", "lstm"),
         ["MLP1: the architecture lstm", "direct"],
     ),
-    "options of the paper's": ("networks", changed("MLP9", "options", "rate=1"), ["MLP9: options", "other architec"]),
+    "options of the paper's": (
+        "networks",
+        changed("MLP9", "options", "rate=1"),
+        ["MLP9: options", "mlp has no 'rate'"],
+    ),
+    "options that another has": ("networks", changed("gru", "options", "heads=3"), ["gru: options", "has no 'heads'"]),
+    "no hidden units": (
+        "networks",
+        changed("gru", "hidden", "0"),
+        ["row gru: the architecture gru", "set hidden to 1"],
+    ),
+    "energy by the exact cost": ("networks", changed("energy", "preset", "exact"), ["row energy", "sampled-softmax"]),
+    "heads that do not divide": ("networks", changed("transformer", "hidden", "30"), ["row transformer", "4 heads"]),
     "options in words": ("networks", changed("MLP9", "options", "rate"), ["MLP9: options: 'rate' is not of the form"]),
     "architecture that decays": (
         "networks",

@@ -162,9 +162,9 @@ def network_code(wildcards):
     """The modules that train a network; only one whose features do not start at random depends on where they come from."""
     features = {"learnt": [], "word2vec": ["neural/word2vec"], "svd": ["neural/cooccurrence"]}
     architecture = find_row(STUDY, wildcards.model)["architecture"]
-    others = (
-        [] if architecture == PAPER else ["neural/variant", f"neural/architectures/{ARCHITECTURES[architecture][0]}"]
-    )
+    others = []
+    if architecture != PAPER:
+        others = ["neural/variant", f"neural/architectures/{ARCHITECTURES[architecture].module}"]
     return modules(
         "neural/model",
         "neural/objectives",

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from nplm2003.errors import UserError
 from nplm2003.files import read_json, whole, write_array, write_json, write_text
-from nplm2003.neural.architectures import PAPER, require_own
+from nplm2003.neural.architectures import PAPER, complete_options, require_own
 from nplm2003.neural.cooccurrence import svd_features
 from nplm2003.neural.data import Pieces, Stretch, Windows, examples_of, stream_loader, training_loader
 from nplm2003.neural.model import count_parameters
@@ -325,7 +325,16 @@ def train(
     if scheme == "vocabulary" and (preset.sampled or outputs != "words"):
         raise UserError("the vocabulary is split for exact softmax over all words alone: choose another scheme")
     _require_memory(count_parameters(store.size, order, hidden, features, direct))
-    require_own(architecture, word_features=word_features, weight_decay=preset.weight_decay)
+    options = complete_options(architecture, options or {})
+    require_own(
+        architecture,
+        hidden=hidden,
+        options=options,
+        direct=direct,
+        word_features=word_features,
+        weight_decay=preset.weight_decay,
+        objective=preset.objective,
+    )
     if architecture != PAPER and scheme is not None:
         raise UserError(f"the architecture {architecture} is trained by one process: set parallel to null")
     model = make_network(
@@ -335,7 +344,7 @@ def train(
         hidden=hidden,
         features=features,
         direct=direct,
-        options=options or {},
+        options=options,
         output=output_layer,
     )
     if isinstance(model, Variant):
@@ -358,7 +367,7 @@ def train(
         "hidden": hidden,
         "features": features,
         "direct": direct,
-        "options": dict(options or {}),
+        "options": options,
         "word_features": word_features,
         "outputs": outputs,
         "classes": None if class_of is None else hashlib.sha256(class_of.tobytes()).hexdigest(),

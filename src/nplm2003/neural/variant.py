@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nplm2003.errors import UserError
 from nplm2003.neural.objectives import Objective
 from nplm2003.neural.outputs import Output, Words
 
@@ -32,30 +31,31 @@ CLIP = 1.0  # the longest gradient, of the mean cost of a batch, that the parame
 
 
 class Variant(nn.Module):
-    """A network with features `C` and an output layer `O`; its class lists its `options` with their defaults.
+    """A network with features `C` and an output layer `O`, and all of the `options` of its architecture.
 
-    `width`: K - 1, how many numbers of z are not the constant 1.
+    `width`: K - 1, how many numbers of z are not the constant 1; None: h, or m where there are no hidden units.
     """
 
-    OPTIONS: ClassVar[dict[str, float]] = {"rate": 1e-3}  # the learning rate of Adam
     sequential = False
-    has_hidden = True  # units between C and O, h of them
     C: Tensor
     O: Tensor
     direct = False
 
     def __init__(
-        self, vocabulary: int, order: int, hidden: int, features: int, options: Mapping[str, float], width: int
+        self,
+        vocabulary: int,
+        order: int,
+        hidden: int,
+        features: int,
+        options: Mapping[str, float],
+        width: int | None = None,
     ) -> None:
         super().__init__()
-        if (hidden > 0) != self.has_hidden:
-            wanted = "needs hidden units: set hidden to 1 or more" if self.has_hidden else "has none: set hidden to 0"
-            raise UserError(f"hidden is {hidden}: this architecture {wanted}")
         self.vocabulary, self.order, self.hidden, self.features = vocabulary, order, hidden, features
-        self.options = {**self.OPTIONS, **options}
+        self.options = dict(options)
         self.output: Output = Words(vocabulary)
         self.dropout = 0.0
-        self.make_words(width)
+        self.make_words(width or hidden or features)
         self._looked_up: list[tuple[Tensor, Tensor]] = []
         self._adam: torch.optim.Adam | None = None
         self._adam_state: Any = None

@@ -11,7 +11,6 @@ Each of L layers looks at `width` neighbouring words of the layer below, up to i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -22,10 +21,8 @@ from nplm2003.neural.variant import Variant
 class Convolutional(Variant):
     """Gated convolutions over a window of n - 1 words."""
 
-    OPTIONS: ClassVar[dict[str, float]] = {"rate": 1e-3, "layers": 2, "width": 3}
-
     def __init__(self, vocabulary: int, order: int, hidden: int, features: int, options: Mapping[str, float]) -> None:
-        super().__init__(vocabulary, order, hidden, features, options, width=hidden)
+        super().__init__(vocabulary, order, hidden, features, options)
         layers, width = int(self.options["layers"]), int(self.options["width"])
         self.before = width - 1
         self.convolutions = nn.ModuleList(

@@ -12,7 +12,6 @@ The output has the features of the input (`tied`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +22,6 @@ from nplm2003.neural.variant import TiedVariant
 class Deep(TiedVariant):
     """Means of a long window, residual layers, tied features."""
 
-    OPTIONS: ClassVar[dict[str, float]] = {"rate": 1e-3, "layers": 2, "near": 6}
     means: Tensor
 
     def __init__(self, vocabulary: int, order: int, hidden: int, features: int, options: Mapping[str, float]) -> None:

@@ -17,7 +17,6 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from nplm2003.errors import UserError
 from nplm2003.neural.objectives import Objective, sampled_softmax
 from nplm2003.neural.variant import Variant
 
@@ -44,8 +43,7 @@ class Energy(Variant):
         return torch.tanh(o.unsqueeze(1) + of_words) @ self.v + self.b[words]
 
     def learn(self, contexts: Tensor, targets: Tensor, objective: Objective, rate: float, left: float) -> float:
-        if not isinstance(objective, partial) or objective.func is not sampled_softmax:
-            raise UserError("the architecture energy is trained by sampled softmax: choose a preset with it")
+        assert isinstance(objective, partial) and objective.func is sampled_softmax  # `ARCHITECTURES` says so
         noise, pull = objective.keywords["noise"], objective.keywords.get("self_normalisation", 0.0)
         ids, log_present = noise.draw()
         o = self.of_context(contexts)

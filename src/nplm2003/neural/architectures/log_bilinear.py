@@ -20,10 +20,8 @@ from nplm2003.neural.variant import TiedVariant
 class LogBilinear(TiedVariant):
     """y = C q + b, q linear in the features of the context; no hidden units."""
 
-    has_hidden = False
-
     def __init__(self, vocabulary: int, order: int, hidden: int, features: int, options: Mapping[str, float]) -> None:
-        super().__init__(vocabulary, order, hidden, features, options, width=features)
+        super().__init__(vocabulary, order, hidden, features, options)
         bound = 1 / math.sqrt((order - 1) * features)
         self.T = nn.Parameter(torch.empty((order - 1) * features, features).uniform_(-bound, bound))
 

@@ -11,7 +11,6 @@ and from x on it is the paper's network, a = tanh(d + H x), y = U a + b. The pap
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -22,10 +21,8 @@ from nplm2003.neural.variant import Variant
 class MultiSense(Variant):
     """The row of C of a word holds its S vectors side by side, S m numbers."""
 
-    OPTIONS: ClassVar[dict[str, float]] = {"rate": 1e-3, "senses": 2}
-
     def __init__(self, vocabulary: int, order: int, hidden: int, features: int, options: Mapping[str, float]) -> None:
-        super().__init__(vocabulary, order, hidden, features, options, width=hidden)
+        super().__init__(vocabulary, order, hidden, features, options)
         self.senses = int(self.options["senses"])
         self.C = nn.Parameter(torch.randn(vocabulary, self.senses * features).mul_(0.1))
         self.G = nn.Parameter(torch.eye(features))

@@ -30,7 +30,7 @@ class Elman(Variant):
     sequential = True
 
     def __init__(self, vocabulary: int, order: int, hidden: int, features: int, options: Mapping[str, float]) -> None:
-        super().__init__(vocabulary, order, hidden, features, options, width=hidden)
+        super().__init__(vocabulary, order, hidden, features, options)
         self.cell = self.CELL(features, hidden, batch_first=True)
         self.state: Any = None
 

@@ -11,12 +11,10 @@ and z = (norm(x), 1). A is left out where m = h.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from nplm2003.errors import UserError
 from nplm2003.neural.variant import Variant
 from nplm2003.vocabulary import MERGED_ID
 
@@ -24,14 +22,11 @@ from nplm2003.vocabulary import MERGED_ID
 class Transformer(Variant):
     """Its state is the words of the last piece."""
 
-    OPTIONS: ClassVar[dict[str, float]] = {"rate": 1e-3, "layers": 2, "heads": 4}
     sequential = True
 
     def __init__(self, vocabulary: int, order: int, hidden: int, features: int, options: Mapping[str, float]) -> None:
-        super().__init__(vocabulary, order, hidden, features, options, width=hidden)
-        heads = int(self.options["heads"])
-        if hidden % heads:
-            raise UserError(f"options: {heads} heads do not divide {hidden} hidden units evenly")
+        super().__init__(vocabulary, order, hidden, features, options)
+        heads = int(options["heads"])
         self.A = nn.Linear(features, hidden, bias=False) if features != hidden else nn.Identity()
         self.places = nn.Parameter(torch.randn(2 * (order - 1), hidden).mul_(0.02))
         self.layers = nn.ModuleList(Layer(hidden, heads) for _ in range(int(self.options["layers"])))
