@@ -18,8 +18,8 @@ help: ## list the commands
 setup: ## system packages (or the line that installs them), then .venv with the pinned Python packages
 	@scripts/bootstrap
 
-demo: setup ## the whole study at a small size, on a corpus that needs no download: about 3 minutes on 2 cores
-	@echo "demo: every row of the study, small, on the text of Python's own reference: about 3 minutes on 2 cores"
+demo: setup ## the study of the paper at a small size, on a corpus that needs no download: about 3 minutes on 2 cores
+	@echo "demo: every row of the main table, small, on the text of Python's own reference: about 3 minutes on 2 cores"
 	@start=$$SECONDS; $(SNAKEMAKE) all --configfile config/demo.yaml && \
 	printf '%s\n' "" "demo: done in $$((SECONDS - start)) s. Look at" \
 	"  $(DEMO)/report.html          everything below in one page, with captions: open it in a browser" \

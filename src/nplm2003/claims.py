@@ -15,6 +15,7 @@ What a study has no rows for is `not tested`, and the line says which rows are m
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -95,6 +96,8 @@ def compare_records(outcomes: Outcomes) -> list[Record]:
             pairs[row.model, ngram.model] = "best n-gram"
         if row.kind == "mixture" and (part := best(outcomes.parts(row))):
             pairs.setdefault((row.model, part.model), "its better part")
+    infinite = {row.model for row in outcomes.rows() if math.isinf(row.perplexity("test"))}
+    pairs = {pair: which for pair, which in pairs.items() if not infinite.issuperset(pair)}  # no number compares these
     changes = [outcomes.uncertainty.change(model, against) for model, against in pairs]
     corrected = holm([change.p for change in changes])
     return [

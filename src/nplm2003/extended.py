@@ -75,13 +75,16 @@ def extended_records(outcomes: Outcomes) -> list[dict[str, Any]]:
         for row in of_table:
             parameters, seconds = cost_of(outcomes, row)
             mixed = row.settings.get("components")
+            # Of a mixture of several networks no single shape can be told.
+            networks = [part for part in outcomes.parts(row) if part.kind == "network"] if mixed else [row]
+            shape = row.settings if len(networks) < 2 else {}
             records.append(
                 {
                     "model": row.model,
                     "year": year_of(outcomes, row),
                     "table": table,
                     "architecture": row.settings["architecture"] if row.kind == "network" else row.kind,
-                    **{key: row.settings[key] for key in ("options", "order", "hidden", "features", "preset")},
+                    **{key: shape.get(key) for key in ("options", "order", "hidden", "features", "preset")},
                     "components": " ".join(mixed) if mixed else None,
                     "seed": row.seeds,
                     "parameters": parameters,

@@ -325,7 +325,7 @@ def _sweeps(
 
     Tokens of which only a share of train is used are kept under a policy of their own, named after the share.
     """
-    models = [row["model"] for row in rows if row["kind"] != "mixture"]
+    models = [row["model"] for row in rows if row["kind"] not in ("mixture", OUT_OF_VOCABULARY)]
     points: list[dict[str, Any]] = []
     for row in sweeps:
         where = f"{configuration['sweeps']}, row {row['sweep']} {row['model']}"

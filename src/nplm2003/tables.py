@@ -545,10 +545,13 @@ def merge_claims(folder: Path | str) -> None:
 def tabulate_extended(outcomes: Outcomes, stem: Path | str) -> None:
     """Write every row of the main and of the extended table, in order of years: STEM.csv, .md, .tex and .html."""
     note = (
-        "Year: of the method as a language model. Parameters and seconds of a mixture are those of its parts together; "
+        "Year: in which the method was a language model first, as far as we know (docs/beyond.md); of a mixture, that "
+        "of its newest part. A mixture of several networks has no n, h, m and preset of its own. Parameters and "
+        "seconds of a mixture are those of its parts together; "
         "parameters of an n-gram model are the n-grams it keeps. Seconds: of training on the machine of the run, "
         "scoring apart. best: the single model, and the mixture, with the lowest validation perplexity. Test was not "
-        "used to choose anything. " + vocabulary_note(outcomes)
+        "used to choose anything. commit: of the code that scored; + where it had changes that were not committed. "
+        + vocabulary_note(outcomes)
     )
     title = f"{outcomes.study['title']}: before and after the paper"
     _write_one(stem, title, EXTENDED_COLUMNS, extended_records(outcomes), note)
@@ -573,7 +576,8 @@ def tabulate_oov(outcomes: Outcomes, stem: Path | str) -> None:
         "word outside V that was met before is a word of its own and all new ones are one event: by the probability of "
         "the merged symbol times a choice among its words that is uniform or by counts, by the softmax over the larger "
         "vocabulary, or by it within the probability of the merged symbol (nplm2003/neural/out_of_vocabulary.py). The "
-        "last four are comparable with each other, and not with the first two. " + vocabulary_note(outcomes)
+        "last four are comparable with each other, and not with the first two. Next n - 1: tokens with a word outside "
+        "V among the n - 1 in front of them. A perplexity of a few tokens says little. " + vocabulary_note(outcomes)
     )
     title = f"{outcomes.study['title']}: words outside the vocabulary"
     _write_one(stem, title, OOV_COLUMNS, oov_records(outcomes), note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from nplm2003.errors import UserError
 from nplm2003.neural import training
-from nplm2003.neural.architectures import ARCHITECTURES, PAPER, parse_options
+from nplm2003.neural.architectures import ARCHITECTURES, PAPER, RATE, Architecture, parse_options
 from nplm2003.neural.architectures.energy import Energy
 from nplm2003.neural.architectures.log_bilinear import LogBilinear
 from nplm2003.neural.architectures.multi_sense import MultiSense
@@ -278,14 +279,29 @@ def test_a_window_is_read_from_its_end_and_holds_no_more_than_n_1_words(
     assert not same[place + 1 : place + ORDER].any()
 
 
+def test_the_example_of_the_docs_is_a_network() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "beyond.md").read_text(encoding="utf-8")
+    found: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], found)
+    model = found["Average"](V, ORDER, HIDDEN, FEATURES, RATE).eval()
+    contexts = torch.randint(V, (6, ORDER - 1))
+    with torch.no_grad():
+        assert torch.allclose(model(contexts).exp().sum(dim=1), torch.ones(6))
+        assert torch.allclose(model(contexts), model(contexts.flip(1)))  # of a mean, the order does not matter
+    assert eval(re.findall(r'"average": (.*),', page)[0], {"Architecture": Architecture}).options == RATE
+
+
 def test_options_are_checked() -> None:
     assert parse_options("layers=2 rate=0.002") == {"layers": 2, "rate": 0.002} and parse_options(None) == {}
     with pytest.raises(UserError, match="'layers' is not of the form name=number"):
         parse_options("layers")
+    with pytest.raises(UserError, match="rate stands there twice"):
+        parse_options("rate=1 rate=0.01")
     for architecture, options, said in (
         ("lstm", {"heads": 2}, "the architecture lstm has no 'heads'; it has rate"),
         (PAPER, {"heads": 2}, "it has none"),
-        ("transformer", {"heads": 1.5}, "heads is 1.5; it is a whole number from 1"),
+        ("transformer", {"heads": 1.5}, "heads is 1.5; it is a whole number from 1 to 1,000"),
+        ("convolutional", {"width": 1e300}, "width is 1e\\+300; it is a whole number"),
         ("transformer", {"rate": 0}, "rate is 0; it is a number above 0"),
         ("transformer", {"rate": math.inf}, "rate is inf; it is a number above 0"),
         ("transformer", {"heads": 3}, "3 heads, which do not divide 8 hidden units"),
@@ -305,5 +321,9 @@ def test_what_is_made_for_the_paper_s_network_is_refused(
         run(tiny_store, tmp_path, "lstm", make_preset())
     with pytest.raises(UserError, match="by one process"):
         run(tiny_store, tmp_path, "lstm", preset, scheme="data", processes=2)
+    with pytest.raises(UserError, match=r"train has 2,000 tokens, fewer than the 9,999 of one piece"):
+        run(tiny_store, tmp_path, "lstm", preset, order=10_000)
+    with pytest.raises(UserError, match="GB of a memory of"):
+        run(tiny_store, tmp_path, "transformer", preset, hidden=10**7)
     with pytest.raises(UserError, match="trained by sampled-softmax alone"):
         run(tiny_store, tmp_path, "energy", make_preset(weight_decay=0.0))

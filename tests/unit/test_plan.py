@@ -81,8 +81,13 @@ def test_the_shape_of_a_network() -> None:
     assert network_options(row, None).endswith("--preset modern --word-features word2vec")
     row |= {"word_features": "learnt", "outputs": "tree", "classes": 5}
     assert network_options(row, None).endswith("--preset modern --outputs tree")
-    other = {**row, "architecture": "lstm", "options": "rate=0.01 layers=2", "outputs": "words"}
-    assert network_options(other, None).endswith("--preset modern --architecture lstm --options 'rate=0.01 layers=2'")
+    other = {**row, "architecture": "lstm", "options": "rate=0.01", "outputs": "words"}
+    assert network_options(other, None).endswith("--preset modern --architecture lstm --options rate=0.01")
+    # With the defaults, so that a network is trained again when one of them changes.
+    other |= {"architecture": "transformer", "options": "layers=3"}
+    assert network_options(other, None).endswith("--options 'rate=0.001 layers=3 heads=4'")
+    other |= {"options": None}
+    assert network_options(other, None).endswith("--options 'rate=0.001 layers=2 heads=4'")
     two = {"scheme": "data", "processes": 2}
     assert network_options(other, two) == network_options(other, None)
     assert network_options(row, two).endswith("--preset modern --outputs tree --processes 2 --parallel data")

@@ -86,7 +86,7 @@ FIGURE_CODE = {
     "mixtures": ["mixture", "em", "scoring"],
     "words": ["neighbours"],
     "sweeps": ["sweeps", "figures/comparisons"],
-    "years": ["extended"],
+    "years": ["extended", "neural/architectures/__init__"],
     "smoothing": ["ngram/smoothed", "ngram/counts"],
 }
 
@@ -187,6 +187,7 @@ for table, inputs in TABLE_INPUTS.items():
                 "neighbours",
                 "sweeps",
                 "extended",
+                "neural/architectures/__init__",
             ),
         output:
             report(

@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.markers import CARETUP
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 from matplotlib.ticker import MultipleLocator, NullLocator
@@ -24,7 +25,7 @@ FAR = 2  # times the median perplexity: what is above stands at the upper edge
 GROUPS = {
     "n-gram": (GREY, "o"),
     "the paper's network": (BLUE, "s"),
-    "later networks": (GREEN, "^"),
+    "other networks": (GREEN, "^"),
     "mixture": (VERMILION, "D"),
 }
 
@@ -34,7 +35,7 @@ def _group(architecture: str) -> str:
         return architecture
     if architecture in (PAPER, OUT_OF_VOCABULARY):
         return "the paper's network"
-    return "later networks" if architecture in ARCHITECTURES else "n-gram"
+    return "other networks" if architecture in ARCHITECTURES else "n-gram"
 
 
 def _spread(figure: Figure, labels: list[Annotation]) -> None:
@@ -53,7 +54,8 @@ def _spread(figure: Figure, labels: list[Annotation]) -> None:
 
 
 def draw_extended(outcomes: Outcomes) -> Figure:
-    """Test perplexity of every model over the year of its method; of each year and group the best one has its name.
+    """Test perplexity of every model over the year of its method; of each year and group the best one has its name,
+    and so has every other network.
 
     The lines are the best single model and the best mixture of their time. What is far above the rest stands at the
     upper edge, with its perplexity.
@@ -75,6 +77,7 @@ def draw_extended(outcomes: Outcomes) -> Figure:
                 fontsize=7,
                 color=INK,
                 path_effects=[withStroke(linewidth=2, foreground="white")],
+                zorder=1.5,  # over the lines, below the points
             )
         )
 
@@ -85,11 +88,12 @@ def draw_extended(outcomes: Outcomes) -> Figure:
             heights = [record["test"] for _, record in near]
             axes.plot([year for year, _ in near], heights, marker, color=colour, label=name, alpha=0.75)
         for year in sorted({year for year, _ in near}):
-            named = min((record for other, record in near if other == year), key=lambda record: record["valid"])
-            label(named["model"], year, named["test"])
+            of_year = sorted((record for other, record in near if other == year), key=lambda record: record["valid"])
+            for record in of_year if name == "other networks" else of_year[:1]:
+                label(record["model"], year, record["test"])
         for year, record in mine:
             if record["test"] > highest:
-                axes.plot(year, ceiling, "^", color=colour, clip_on=False)
+                axes.plot(year, ceiling, marker=CARETUP, color=colour, clip_on=False)
                 value = f"{record['test']:,.0f}" if math.isfinite(record["test"]) else "infinite"
                 label(f"{record['model']}: {value}", year, ceiling)
     for what, colour in (("single model", INK), ("mixture", VERMILION)):
@@ -113,8 +117,9 @@ def draw_extended(outcomes: Outcomes) -> Figure:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("year of the method")
     axes.set_ylabel("test perplexity")
-    axes.margins(x=0.1)
+    first, last = axes.get_xlim()
+    axes.set_xlim(first - 1, last + 6)  # names stand to the right
     axes.set_ylim(top=ceiling)
-    axes.legend(loc="upper right")
+    axes.legend(loc="lower left")
     _spread(figure, labels)
     return figure

@@ -31,7 +31,6 @@ from nplm2003.files import read_json, whole, write_array, write_json, write_text
 from nplm2003.neural.architectures import PAPER, complete_options, require_own
 from nplm2003.neural.cooccurrence import svd_features
 from nplm2003.neural.data import Pieces, Stretch, Windows, examples_of, stream_loader, training_loader
-from nplm2003.neural.model import count_parameters
 from nplm2003.neural.network import make_network
 from nplm2003.neural.objectives import Objective, make_objective
 from nplm2003.neural.outputs import make_output
@@ -316,7 +315,6 @@ def train(
         raise UserError(f"{store.folder} has an empty validation split: training needs one to choose the epoch")
     settle(threads)
     torch.set_float32_matmul_precision(preset.matmul)
-    torch.manual_seed(seed)
     output_layer = make_output(outputs, store.size, class_of, store.train_counts)
     if preset.sampled and outputs != "words":
         raise UserError(f"the output layer {outputs!r} is trained by its exact objective: choose a preset with softmax")
@@ -324,7 +322,6 @@ def train(
         raise UserError("self_normalisation is for one softmax over all words, not split by vocabulary: set it to 0")
     if scheme == "vocabulary" and (preset.sampled or outputs != "words"):
         raise UserError("the vocabulary is split for exact softmax over all words alone: choose another scheme")
-    _require_memory(count_parameters(store.size, order, hidden, features, direct))
     options = complete_options(architecture, options or {})
     require_own(
         architecture,
@@ -337,7 +334,8 @@ def train(
     )
     if architecture != PAPER and scheme is not None:
         raise UserError(f"the architecture {architecture} is trained by one process: set parallel to null")
-    model = make_network(
+    make = partial(
+        make_network,
         architecture,
         vocabulary=store.size,
         order=order,
@@ -347,6 +345,10 @@ def train(
         options=options,
         output=output_layer,
     )
+    with torch.device("meta"):  # which holds shapes alone
+        _require_memory(sum(parameter.numel() for parameter in make().parameters()))
+    torch.manual_seed(seed)
+    model = make()
     if isinstance(model, Variant):
         model.dropout = preset.dropout
     if preset.bias_start == "unigram":
@@ -357,6 +359,10 @@ def train(
     elif word_features == "word2vec":
         model.C.data.copy_(word2vec_features(store, features, seed))
 
+    if model.sequential and len(store["train"]) < order - 1:
+        raise UserError(
+            f"train has {len(store['train']):,} tokens, fewer than the {order - 1:,} of one piece: choose a lower order"
+        )
     windows = Pieces(store, "train", order - 1) if model.sequential else Windows(store, "train", order)
     epochs = preset.epochs(direct)
     objective = make_objective(preset, store.train_counts, output_layer.descend)

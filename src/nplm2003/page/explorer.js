@@ -111,10 +111,13 @@ function distribution(name, ids) {
   return p.map((value, w) => 0.5 * value + 0.5 * q[w]);
 }
 
+// What Python splits a text at; \s of JavaScript would also split at U+FEFF.
+const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
+
 /** Words as the models know them: ids, and the merged symbol for a word outside V. Marks at the end of a word that V
  *  lacks are split off, as people write "bedroom.". */
 function read(text) {
-  const spaced = (DATA.lowercase ? text.toLowerCase() : text).split(/\s+/).filter((word) => word !== "");
+  const spaced = (DATA.lowercase ? text.toLowerCase() : text).split(SPACES).filter((word) => word !== "");
   const words = spaced.flatMap((word) => {
     const parts = IDS.has(word) ? null : word.match(/^(.+?)([.,;:!?])$/u);
     return parts ? [parts[1], parts[2]] : [word];
@@ -474,7 +477,7 @@ function showSentence() {
   const name = $("sentence-of").value;
   const { rates, before, sentences } = DATA.networks.find((net) => net.model === name).sentence;
   const label = { network: name, trigram: DATA.trigram?.model };
-  const kinds = DATA.trigram ? ["network", "trigram"] : ["network"];
+  const kinds = DATA.trigram && sentences.every((sentence) => sentence.trigram) ? ["network", "trigram"] : ["network"];
   const of = (role) => sentences.filter((sentence) => sentence.role === role);
   const [added] = of("added");
   const [other] = of("other");

@@ -14,6 +14,7 @@ from nplm2003.errors import UserError
 
 PAPER = "mlp"  # the paper's own, nplm2003.neural.model
 RATE = {"rate": 1e-3}  # the learning rate of Adam
+MOST = 1000  # the largest whole number that an option may be
 
 
 class Architecture(NamedTuple):
@@ -51,6 +52,8 @@ def parse_options(text: str | None) -> dict[str, float]:
     found: dict[str, float] = {}
     for word in (text or "").split():
         name, _, value = word.partition("=")
+        if name in found:
+            raise UserError(f"options: {name} stands there twice; leave one out")
         try:
             found[name] = float(value)
         except ValueError:
@@ -68,8 +71,9 @@ def complete_options(architecture: str, options: Mapping[str, float]) -> dict[st
         if name not in known:
             there = f"it has {', '.join(known)}" if known else "it has none"
             raise UserError(f"options: the architecture {architecture} has no {name!r}; {there}")
-        if not 0 < value < math.inf or (isinstance(known[name], int) and not float(value).is_integer()):
-            kind = "a whole number from 1" if isinstance(known[name], int) else "a number above 0"
+        whole = isinstance(known[name], int)
+        if not 0 < value < math.inf or (whole and (value > MOST or not float(value).is_integer())):
+            kind = f"a whole number from 1 to {MOST:,}" if whole else "a number above 0"
             raise UserError(f"options: {name} is {value:g}; it is {kind}")
     return {**known, **options}
 
