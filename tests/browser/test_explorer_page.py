@@ -6,6 +6,7 @@ it), so that nothing is downloaded beside the pinned packages.
 
 from __future__ import annotations
 
+import copy
 import re
 import shutil
 from collections.abc import Iterator
@@ -179,9 +180,9 @@ def test_every_probability_is_that_of_the_network_but_for_the_rounding_it_states
 
 
 def test_words_outside_the_vocabulary_are_shown_as_merged(opened: Opened) -> None:
-    opened.type("Context", "the zebra cat.")
+    opened.type("Context", "the zebra\ufeff cat.")
     tokens = [token.inner_text() for token in opened.page.locator("#read .token").all()]
-    assert tokens == ["the", "zebra \u2192 <rare>", "cat", "."]
+    assert tokens == ["the", "zebra\ufeff \u2192 <rare>", "cat", "."]
 
 
 def test_a_word_that_is_asked_for_has_its_probability_and_place(opened: Opened, model: Model) -> None:
@@ -273,9 +274,33 @@ def test_the_worked_example_is_what_the_command_found(opened: Opened, explorer_r
         apart = [word not in added["words"] for word in other["words"]]
         change = np.subtract(other[kind]["after"], other[kind]["before"])[apart].sum()
         assert float(shown.get_attribute("data-change")) == pytest.approx(change, abs=1e-9)
+
+    def apart(sentence: dict[str, Any]) -> float:
+        changes = np.subtract(sentence["network"]["after"], sentence["network"]["before"])
+        return float(changes[[word not in added["words"] for word in sentence["words"]]].sum())
+
+    controls = [apart(each) for each in found["sentences"][2:]]
+    beaten = sum(apart(other) > control for control in controls)
+    assert f"more than {beaten} of {len(controls)} controls" in opened.page.locator("#verdict").inner_text()
     text = opened.page.locator("#sentence").inner_text()
     assert "A dog was running in a room" in text and f"{len(found['rates'])} updates" in text
     assert "walking \u2192 <rare>" in text
+
+
+def test_a_sentence_without_a_trigram_is_shown_by_the_network_alone(
+    chromium: Any, model: Model, tmp_path: Path
+) -> None:
+    data = copy.deepcopy(model.data)
+    for sentence in data["networks"][0]["sentence"]["sentences"]:
+        sentence["trigram"] = None
+    path = tmp_path / "explorer.html"
+    path.write_text(explorer.render(data), encoding="utf-8")
+    page = chromium.new_page()
+    page.goto(path.as_uri())
+    assert page.locator("#sentence-tables [data-role=other]").count() == 1
+    page.locator("#sentence-of").select_option(data["networks"][1]["model"])
+    assert page.locator("#sentence-tables [data-role=other]").count() == 2
+    page.close()
 
 
 def test_it_fits_a_small_window_and_every_field_has_a_label(opened: Opened) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -216,3 +217,13 @@ def test_claims_of_several_studies_come_together(tmp_path: Path) -> None:
     with (tmp_path / "reference" / "brown" / "tables" / "claims.csv").open(encoding="utf-8", newline="") as stream:
         assert list(csv.DictReader(stream)) == lines[::2]
     assert "| 7 " in (tmp_path / "reference" / "claims.md").read_text(encoding="utf-8")
+
+
+def test_two_infinite_perplexities_are_not_compared(tmp_path: Path) -> None:
+    study = small_study()
+    parts = [row(name, "maximum-likelihood", order=order) for name, order in (("ml3", 3), ("ml4", 4))]
+    study["rows"] += [*parts, row("both", "mixture", order=4, components=["ml3", "ml4"], weights="fixed")]
+    endless = dict.fromkeys(("ml3", "ml4", "both"), (7.0, math.inf, math.inf))
+    records = compare_records(study_of(tmp_path, study, SMALL | endless))
+    assert [record["against"] for record in records if record["model"] == "both"] == ["kneser-ney-5"]
+    assert next(record for record in records if record["model"] == "both")["change_percent"] == math.inf

@@ -472,6 +472,7 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     "outputs of a sampled network": ("networks", changed("MLP9", "outputs", "tree"), ["row MLP9", "exact objective"]),
     "classes for one softmax": ("networks", changed("MLP9", "classes", "50"), ["row MLP9: classes is 50", "no other"]),
     "unknown sweep": ("sweeps", extra("depth", "", "", "MLP9"), ["row depth: sweep", "'depth'"]),
+    "words outside V in a sweep": ("sweeps", extra("order", "", "", "MLP9-oov"), ["row order MLP9-oov", "no row of"]),
     "unknown model of a sweep": (
         "sweeps",
         extra("order", "", "", "MLP11"),

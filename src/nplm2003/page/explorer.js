@@ -493,7 +493,7 @@ function showSentence() {
 
   // What both sentences have is learnt, not generalised: without it stands what the other words became.
   const shared = [...new Set(other.words)].filter((word) => added.words.includes(word));
-  const apart = (sentence, kind) => changes(sentence, kind).filter((_, i) => !shared.includes(sentence.words[i]));
+  const apart = (sentence, kind) => changes(sentence, kind).filter((_, i) => !added.words.includes(sentence.words[i]));
   const every = of("scrambled").length;
   const rows = [
     ["added", `added: ${written(added)}`, of("added"), changes],
@@ -514,6 +514,13 @@ function showSentence() {
     ]);
   const head = ["sentence", ...kinds.flatMap((kind) => [`P by ${label[kind]}`, "range"])];
   const tables = [table("What became of the probability of each sentence (of several: the geometric mean)", head, rows)];
+
+  const controls = [...of("scrambled"), ...of("unrelated")].map((sentence) => total(apart(sentence, "network")));
+  const beaten = controls.filter((change) => total(apart(other, "network")) > change).length;
+  const verdict =
+    `Without words of the added sentence, the measured one gained more than ${beaten} of ${controls.length} controls. Only ` +
+    "if it gains more than nearly all of them does the network carry over what it learnt to words that play the same parts.";
+  tables.push(make("p", { id: "verdict", "data-beaten": beaten }, verdict));
 
   for (const sentence of [added, other]) {
     const words = sentence.text.map((word, i) => {
