@@ -118,6 +118,13 @@ def test_models_far_above_the_others_stand_at_the_edge_with_their_numbers(tmp_pa
     assert max(figure.axes[0].get_ylim()) < 500
 
 
+def test_a_study_of_infinite_perplexities_says_so(tmp_path: Path) -> None:
+    study = {**small_study(), **NO_SWEEPS, "published": None, "policy_models": ["ml"]}
+    study["rows"] = [row("ml", "maximum-likelihood", order=3)]
+    outcomes = Outcomes(make_study(tmp_path, study, {"ml": (7.0, math.inf, math.inf)}), tmp_path)
+    assert "infinite" in texts(draw("extended", outcomes))
+
+
 def test_names_of_models_never_cover_each_other(outcomes: Outcomes) -> None:
     figure = draw("extended", outcomes)
     figure.canvas.draw()

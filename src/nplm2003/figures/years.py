@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.markers import CARETUP
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
-from matplotlib.ticker import MultipleLocator, NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 from matplotlib.transforms import Bbox
 
 from nplm2003.extended import extended_records
-from nplm2003.figures.style import BLUE, GREEN, GREY, INK, VERMILION, WIDTH
+from nplm2003.figures.style import BLUE, GREEN, GREY, INK, VERMILION, WIDTH, blank
 from nplm2003.neural.architectures import ARCHITECTURES, PAPER
 from nplm2003.outcomes import Outcomes
 from nplm2003.study import OUT_OF_VOCABULARY
@@ -53,6 +53,17 @@ def _spread(figure: Figure, labels: list[Annotation]) -> None:
         placed.append(box)
 
 
+def _best_so_far(records: list[dict[str, Any]]) -> list[tuple[int, float]]:
+    """After each of `records`, by year: its year, and the test perplexity of what validation chose so far."""
+    reached: list[tuple[int, float]] = []
+    lowest = math.inf
+    for record in records:
+        if not reached or record["valid"] < lowest:
+            lowest, test = record["valid"], record["test"]
+        reached.append((max(record["year"], EARLIEST), test))
+    return reached
+
+
 def draw_extended(outcomes: Outcomes) -> Figure:
     """Test perplexity of every model over the year of its method; of each year and group the best one has its name,
     and so has every other network.
@@ -62,6 +73,8 @@ def draw_extended(outcomes: Outcomes) -> Figure:
     """
     records = extended_records(outcomes)
     finite = [record["test"] for record in records if math.isfinite(record["test"])]
+    if not finite:
+        return blank("every model has an infinite perplexity")
     highest = FAR * statistics.median(finite)
     ceiling = max(value for value in finite if value <= highest) * 1.12
     figure, axes = plt.subplots(figsize=(WIDTH, 4.6))
@@ -97,22 +110,13 @@ def draw_extended(outcomes: Outcomes) -> Figure:
                 value = f"{record['test']:,.0f}" if math.isfinite(record["test"]) else "infinite"
                 label(f"{record['model']}: {value}", year, ceiling)
     for what, colour in (("single model", INK), ("mixture", VERMILION)):
-        years, heights = [], []
-        chosen: dict[str, Any] | None = None
-        for record in records:
-            if (_group(record["architecture"]) == "mixture") == (what == "mixture"):
-                if chosen is None or record["valid"] < chosen["valid"]:
-                    chosen = record
-                if chosen["test"] <= highest:
-                    years.append(max(record["year"], EARLIEST))
-                    heights.append(chosen["test"])
-        if years:
-            label_of_line = f"best {what} of its time"
-            axes.step(
-                years, heights, where="post", color=colour, linewidth=0.9, alpha=0.6, label=label_of_line, zorder=1
-            )
+        made = [record for record in records if (_group(record["architecture"]) == "mixture") == (what == "mixture")]
+        reached = [(year, test) for year, test in _best_so_far(made) if test <= highest]
+        if reached:
+            x, y = zip(*reached, strict=True)
+            axes.step(x, y, where="post", color=colour, linewidth=0.9, alpha=0.6, zorder=1, label=f"best {what} so far")
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(MultipleLocator(50))
+    axes.yaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("year of the method")
