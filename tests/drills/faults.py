@@ -92,10 +92,11 @@ def _call(arguments: tuple[str | Path, ...]) -> tuple[int, str]:
 # --- what must be the same -------------------------------------------------------------------------------------------
 
 # What says how long something took, or holds such numbers: it differs between any two runs.
-TIMES = ("timings.csv", "training-time.png", "training-time.svg", "sweeps.md", "sweeps.tex", "sweeps.html")
-# The extended table shows seconds; its CSV is compared without them.
-SECONDS = ("extended.md", "extended.tex", "extended.html")
-TIMED = ("report.html", "paper.pdf", *SECONDS, *TIMES)
+TIMES = (
+    *("timings.csv", "training-time.png", "training-time.svg"),
+    *(f"{table}.{suffix}" for table in ("sweeps", "extended") for suffix in ("md", "tex", "html")),
+)
+TIMED = ("report.html", "paper.pdf", *TIMES)
 
 
 def contents(folder: Path) -> dict[str, str]:
