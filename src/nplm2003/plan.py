@@ -16,7 +16,7 @@ DOWNLOADS = "data/downloads"
 CORPUS_FILES = ("file", "train_file", "valid_file", "test_file")
 CORPUS_OPTIONS = (*CORPUS_FILES, "tokenizer", "folder", "first_month", "last_month")
 POLICY_OPTIONS = ("count_on", "cut", "size", "lowercase", "marks", "split_clitics", "numbers", "proper_nouns")
-USUAL = {"architecture": PAPER, "options": None, "word_features": "learnt", "outputs": "words"}
+USUAL = {"architecture": PAPER, "word_features": "learnt", "outputs": "words"}
 # Of a kind of n-gram: the file that says what was estimated, how many parameters too, and the rule that makes it.
 DESCRIBED = {
     **dict.fromkeys(SMOOTHED_KINDS, ("smoothing.json", "estimate_smoothed")),
@@ -75,13 +75,12 @@ def corpus_options(study: Mapping[str, Any], policy: str, **changes: Any) -> str
 def network_options(row: Mapping[str, Any], parallel: Mapping[str, Any] | None) -> str:
     """What `train` is told of a network, from its row, and of several processes; nothing where it has what is usual."""
     special = {key: row[key] for key, usual in USUAL.items() if row[key] != usual}
-    several = {}
-    if parallel is not None and row["architecture"] == PAPER:  # only the paper's network knows how to share its work
-        several = {"processes": parallel["processes"], "parallel": parallel["scheme"]}
     if row["architecture"] != PAPER:  # with the defaults: a network is trained again when they change
         every = complete_options(row["architecture"], parse_options(row["options"]))
         special["options"] = " ".join(f"{name}={value:g}" for name, value in every.items())
-    return options(**{key: row[key] for key in SHAPE_OPTIONS}, **special, **several)
+    elif parallel is not None:  # only the paper's network knows how to share its work
+        special |= {"processes": parallel["processes"], "parallel": parallel["scheme"]}
+    return options(**{key: row[key] for key in SHAPE_OPTIONS}, **special)
 
 
 def is_paper_network(row: Mapping[str, Any]) -> bool:
