@@ -38,6 +38,7 @@ OTHER_TABLES = (
     "oov",
     "sweeps",
     "timings",
+    "ways",
 )
 # Keys of the corpus that only some sources have.
 SOURCES_OF_KEY = {

@@ -22,6 +22,7 @@ from nplm2003.study import OUT_OF_VOCABULARY, find_row
 from nplm2003.sweeps import sweep_records
 from nplm2003.targets import target_records
 from nplm2003.uncertainty import BLOCK_TOKENS
+from nplm2003.ways import WITHIN, way_records
 
 TARGET_COLUMNS = (
     Column("target", "target"),
@@ -73,6 +74,21 @@ EXTENDED_COLUMNS = (
     Column("test_sd", "± sd", digits=1),
     Column("best", "best"),
     Column("commit", "commit"),
+)
+WAY_COLUMNS = (
+    Column("model", "model"),
+    Column("preset", "preset"),
+    Column("objective", "objective"),
+    Column("outputs", "outputs"),
+    Column("seed", "seed"),
+    Column("seconds", "training, s", digits=0),
+    *(Column(f"seconds_{percent}", f"to {percent} %, s", digits=0) for percent in WITHIN),
+    Column("valid", "valid.", digits=1),
+    Column("valid_sd", "± sd", digits=1),
+    Column("valid_percent", "valid. %", digits=1, signed=True),
+    Column("test", "test", digits=1),
+    Column("test_sd", "± sd", digits=1),
+    Column("test_percent", "test %", digits=1, signed=True),
 )
 OOV_COLUMNS = (
     Column("model", "model"),
@@ -593,6 +609,22 @@ def tabulate_sweeps(outcomes: Outcomes, stem: Path | str) -> None:
     _write_one(stem, f"{outcomes.study['title']}: sweeps", SWEEP_COLUMNS, sweep_records(outcomes), note)
 
 
+def tabulate_ways(outcomes: Outcomes, stem: Path | str) -> None:
+    """Write seconds and perplexity of the ways to train one network: STEM.csv, .md, .tex and .html."""
+    reference, records = way_records(outcomes)
+    if reference is None:
+        note = "This study trains no network."
+    else:
+        note = (
+            "The network that the study trains in the most ways. Training: seconds on the machine of the run, "
+            "validation between the epochs included, scoring apart. To x %: until validation, as looked at after each "
+            f"epoch, comes within x % of the lowest that {reference.model} reaches; empty where a seed does not. "
+            f"Valid. % and test %: against {reference.model}. Means over the seeds. " + vocabulary_note(outcomes)
+        )
+    title = f"{outcomes.study['title']}: ways to train one network"
+    _write_one(stem, title, WAY_COLUMNS, records, note)
+
+
 TABLES = {
     "rows": tabulate_rows,
     "runs": tabulate_runs,
@@ -605,6 +637,7 @@ TABLES = {
     "extended": tabulate_extended,
     "oov": tabulate_oov,
     "sweeps": tabulate_sweeps,
+    "ways": tabulate_ways,
 }
 
 

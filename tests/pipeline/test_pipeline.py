@@ -57,6 +57,7 @@ FIGURES = (
 )
 TABLE_NAMES = (
     *("main", "runs", "compare", "claims", "policies", "targets", "departures", "neighbours", "extended", "sweeps"),
+    "ways",
 )
 EXTENDED = 4  # rows of the extended table alone, one of them with two seeds
 SWEPT = 5  # models under the study's policy that are in the sweeps only

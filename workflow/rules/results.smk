@@ -33,6 +33,7 @@ TABLE_INPUTS = {
     "targets": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
     "departures": [],  # they follow from the configuration alone
     "neighbours": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
+    "ways": [*EVALUATIONS, *CURVES, MAIN_STATISTICS],
 }
 EXTENDED = runs(tables=["extended_rows"])
 # What is known of the n-grams of all tables beside their scores: parameters, and the time of the job that estimated each.
@@ -85,6 +86,7 @@ FIGURE_CODE = {
     "verdicts": ["claims", "departures", "uncertainty"],
     "mixtures": ["mixture", "em", "scoring"],
     "words": ["neighbours"],
+    "training": ["ways"],
     "sweeps": ["sweeps", "figures/comparisons"],
     "years": ["extended", "neural/architectures/__init__"],
     "smoothing": ["ngram/smoothed", "ngram/counts"],
@@ -187,6 +189,7 @@ for table, inputs in TABLE_INPUTS.items():
                 "neighbours",
                 "sweeps",
                 "extended",
+                "ways",
                 "neural/architectures/__init__",
             ),
         output:

@@ -130,6 +130,13 @@ def register(subparsers: Any) -> None:
     )
     _add_table(
         subparsers,
+        "ways",
+        "seconds and perplexity of the ways to train one network",
+        "Tabulate, for the network that the study trains in the most ways (presets, output layers), how long each way "
+        "takes, how soon it comes near the perplexity of the exact softmax, and where it ends.",
+    )
+    _add_table(
+        subparsers,
         "oov",
         "what features for words outside the vocabulary are worth",
         "Tabulate, for each network that gives features to words outside the vocabulary, the perplexities of the "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -12,7 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from nplm2003.figures.style import INK, WIDTH, blank, look
-from nplm2003.outcomes import Outcomes, Row, Run
+from nplm2003.outcomes import Outcomes, Run
+from nplm2003.ways import ways_to_train
 
 
 def draw_learning_curves(outcomes: Outcomes) -> Figure:
@@ -57,13 +57,10 @@ def draw_training_time(outcomes: Outcomes) -> Figure:
 
     The network is the one that the study trains in the most ways (presets, output layers); a line per seed.
     """
-    shapes: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in outcomes.rows("network"):
-        if row.settings["word_features"] == "learnt":
-            shapes[tuple(row.settings[key] for key in ("order", "hidden", "features", "direct"))].append(row)
-    if not shapes:
+    rows = ways_to_train(outcomes)
+    if not rows:
         return blank("This study trains no network: there is no learning curve.")
-    (order, hidden, features, direct), rows = max(shapes.items(), key=lambda item: len(item[1]))
+    order, hidden, features, direct = (rows[0].settings[key] for key in ("order", "hidden", "features", "direct"))
     figure, axes = plt.subplots(figsize=(5.6, 4.0))
     for index, row in enumerate(rows):
         colour, marker = look(index)

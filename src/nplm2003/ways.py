@@ -1,0 +1,81 @@
+"""What the ways to train one network cost, in seconds and in perplexity."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nplm2003.outcomes import HELD_OUT, Outcomes, Row, Run, best, gap_percent
+
+WITHIN = (20, 10, 5, 2, 1)  # percent above the reference's lowest validation perplexity
+
+
+def ways_to_train(outcomes: Outcomes) -> list[Row]:
+    """The rows of the network that the study trains in the most ways (presets, output layers); [] without networks."""
+    shapes: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in outcomes.rows("network"):
+        if row.settings["word_features"] == "learnt":
+            shapes[tuple(row.settings[key] for key in ("order", "hidden", "features", "direct"))].append(row)
+    return max(shapes.values(), key=len, default=[])
+
+
+def seconds_until(run: Run, perplexity: float) -> float | None:
+    """Seconds of training until validation, as looked at after each epoch, is down to `perplexity`; None if never.
+
+    Between two epochs the logarithm of perplexity is taken to fall evenly; within the first one nothing is known, so
+    that its whole time counts.
+    """
+    curve = run.learning_curve()
+    seconds, nats = curve["seconds"].cumsum().to_numpy(), np.log(curve["valid_perplexity"].to_numpy())
+    reached = np.flatnonzero(nats <= np.log(perplexity))
+    if not reached.size:
+        return None
+    last = int(reached[0])
+    if last == 0:
+        return float(seconds[0])
+    return float(np.interp(-np.log(perplexity), -nats[last - 1 : last + 1], seconds[last - 1 : last + 1]))
+
+
+def reference_of(rows: Sequence[Row], presets: Mapping[str, Mapping[str, Any]]) -> Row | None:
+    """The row the others are compared with: of those trained by the exact softmax over all words, if any, the one
+    that is lowest on validation."""
+    exact = [
+        row
+        for row in rows
+        if row.settings["outputs"] == "words" and presets[row.settings["preset"]]["objective"] == "softmax"
+    ]
+    return best(exact or rows)
+
+
+def way_records(outcomes: Outcomes) -> tuple[Row | None, list[dict[str, Any]]]:
+    """The reference row, and one record per way: its seconds, what perplexity they buy, and how soon.
+
+    `seconds` is the whole training, `seconds_20` to `seconds_1` the training until validation comes within so many
+    percent of the lowest that the reference reaches; None unless every seed does. All are means over the seeds.
+    """
+    rows = ways_to_train(outcomes)
+    reference = reference_of(rows, outcomes.study["presets"])
+    records = []
+    for row in rows:
+        assert reference is not None
+        lowest = statistics.fmean(run.learning_curve()["valid_perplexity"].min() for run in reference.runs)
+        record: dict[str, Any] = {
+            "model": row.model,
+            **{key: row.settings[key] for key in ("preset", "outputs")},
+            "objective": outcomes.study["presets"][row.settings["preset"]]["objective"],
+            "seed": row.seeds,
+            "seconds": statistics.fmean(run.learning_curve()["seconds"].sum() for run in row.runs),
+        }
+        for percent in WITHIN:
+            each = [seconds_until(run, lowest * (1 + percent / 100)) for run in row.runs]
+            known = [seconds for seconds in each if seconds is not None]
+            record[f"seconds_{percent}"] = statistics.fmean(known) if len(known) == len(each) else None
+        for split in HELD_OUT:
+            record[split], record[f"{split}_sd"] = row.perplexity(split), row.deviation(split)
+            record[f"{split}_percent"] = gap_percent(row.perplexity(split), reference.perplexity(split))
+        records.append(record)
+    return reference, records
