@@ -12,15 +12,13 @@ order of the model.
 `ap` trains the network of AP News on as many tokens of such a text as the paper had, with |V| = 17,964, in wall
 seconds.
 
-The first two write a CSV and a log-log plot with the slopes of the last points. `project` reads the CSV of `tokens`
-and prints what each stage would take for the corpus of AP News, for a billion and for 10^11 words, if it went on as
-between its last two sizes; nothing of that was run.
+The first two write a CSV and a log-log plot with the slopes of the last points. projection.py writes docs/growth.md
+from these: what each stage would take for larger corpora.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import json
 import os
@@ -37,6 +35,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from common import ROOT, presets, write_csv
+from projection import slope
 
 sys.path.insert(0, str(ROOT / "src"))  # also runs in a clone that is not installed
 
@@ -88,12 +87,6 @@ def build_options(text: Path, train: int, valid: int, output: Path) -> list[Any]
     corpus = ["--corpus", "g", "--source", "text", "--file", text, "--train", train, "--valid", valid]
     policy = ["--policy", "all", "--count-on", "stream", "--cut", "frequency", "--size", 0]
     return [*corpus, *policy, "--output", output]
-
-
-def slope(points: Sequence[tuple[float, float]]) -> float:
-    """The slope of a log-log line between the last two points."""
-    (x0, y0), (x1, y1) = points[-2:]
-    return float(np.log(y1 / y0) / np.log(x1 / x0))
 
 
 def run(*arguments: str | Path) -> tuple[float, float]:
@@ -255,19 +248,6 @@ def timed(step: Callable[[], Any], rounds: int) -> float:
     return min(times)
 
 
-def project(path: Path) -> None:
-    """Print a table of the hours of CPU that every stage would take for larger corpora."""
-    with path.open(encoding="utf-8", newline="") as stream:
-        records = [record for record in csv.DictReader(stream) if record["seconds"]]
-    targets = {"14 million (AP News)": 14e6, "1 billion": 1e9, "100 billion": 1e11}
-    print(f"| stage | measured to | slope | {' | '.join(targets)} |\n|---|--:|--:|{'--:|' * len(targets)}")
-    for stage in dict.fromkeys(record["stage"] for record in records):
-        points = [(float(r["size"]), float(r["seconds"])) for r in records if r["stage"] == stage]
-        (size, seconds), steep = points[-1], slope(points)
-        hours = [seconds * (target / size) ** steep / 3600 for target in targets.values()]
-        print(f"| {stage} | {size:,.0f} | {steep:.2f} | {' | '.join(f'{hour:,.2g} h' for hour in hours)} |")
-
-
 def plot(records: Sequence[Record], value: str, label: str, path: Path) -> None:
     """Log-log lines of `value` against the size, one for each stage, with the slope of the last two points."""
     figure, axes = plt.subplots(figsize=(7, 5))
@@ -285,7 +265,7 @@ def plot(records: Sequence[Record], value: str, label: str, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("tokens", "vocabulary", "ap", "project"))
+    parser.add_argument("part", choices=("tokens", "vocabulary", "ap"))
     parser.add_argument("--sizes", type=int, nargs="+", help="tokens (default: 10^5 to 10^7) or |V| (default: to 10^6)")
     parser.add_argument("--train-up-to", type=int, default=10**7, help="the most tokens a network is trained on")
     parser.add_argument("--score-up-to", type=int, default=10**7, help="the most that a network scores")
@@ -294,9 +274,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7, help="repetitions of which the best counts (default: 7)")
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results", help="folder of CSV and plots")
     options = parser.parse_args()
-    if options.part == "project":
-        project(options.output / "growth-tokens.csv")
-        return
     if options.part == "tokens":
         sizes = options.sizes or [10**5, 10**6, 10**7]
         records = measure_tokens(sizes, options.train_up_to, options.score_up_to, options.lmplz, options.classes)

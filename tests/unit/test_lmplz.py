@@ -84,7 +84,12 @@ def tools(only: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "CMakeLists.txt").write_text("find_package(Boost REQUIRED COMPONENTS\n  system\n  thread\n)\n")
     archive = only.parent / "kenlm-0.3.0.tar.gz"
     subprocess.run(["/bin/tar", "-czf", archive, "-C", folder.parent, folder.name], check=True, env={"PATH": "/bin"})
-    program(Path(sys.executable), f'while [ "$1" != --dest ]; do shift; done; cp {archive} "$2"')
+    program(
+        Path(sys.executable),
+        f'while [ "$1" != --dest ]; do shift; done; cp {archive} "$2"; '
+        f'while [ "$1" != --requirement ]; do shift; done; read -r pinned < "$2"; '
+        f'case $pinned in "{lmplz.REQUIREMENT} --hash=sha256:"*) ;; *) exit 1;; esac',
+    )
     return only
 
 

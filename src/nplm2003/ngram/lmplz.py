@@ -18,6 +18,7 @@ from pathlib import Path
 from nplm2003.errors import UserError
 
 REQUIREMENT = "kenlm==0.3.0"
+SHA256 = "c4628bb9fb63c8a6f9240035b8b037385cfc404cb72e933cf48878291edac1e8"  # of its source archive
 
 INSTALL = (
     "on Debian or Ubuntu: `sudo apt-get install -y g++ make cmake libboost-program-options-dev libboost-thread-dev "
@@ -98,8 +99,10 @@ def build(output: Path) -> None:
         folder = Path(name)
         print(f"lmplz: fetching the source of {REQUIREMENT}", file=sys.stderr, flush=True)
         # `:all:` in place of the package's name would also compile the tools pip needs to look at it, CMake among them.
+        pinned = folder / "requirements.txt"
+        pinned.write_text(f"{REQUIREMENT} --hash=sha256:{SHA256}\n", encoding="utf-8")
         fetch = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", "kenlm", "--dest", name]
-        if (failure := _run([*fetch, REQUIREMENT], folder)) is not None:
+        if (failure := _run([*fetch, "--requirement", str(pinned)], folder)) is not None:
             raise UserError(
                 f"pip could not fetch the source archive of {REQUIREMENT} ({failure}): check pip's index or proxy "
                 f"settings, or put an lmplz on PATH; with conda: `conda install -c conda-forge kenlm`"

@@ -1,0 +1,50 @@
+"""The page that projects what larger corpora would take follows from the committed measurements."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def projection() -> ModuleType:
+    """benchmarks/projection.py, which is no part of the package."""
+    spec = importlib.util.spec_from_file_location("projection", ROOT / "benchmarks" / "projection.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_stage_is_carried_on_with_the_slope_of_its_last_two_sizes(projection: ModuleType) -> None:
+    points = [(10.0, 1.0), (100.0, 2.0), (1000.0, 200.0)]  # the last step: tenfold size, a hundredfold cost
+    assert projection.slope(points) == pytest.approx(2)
+    assert projection.carried_on(points, 10_000, 1.0) == pytest.approx(20_000)
+    flat = [(10.0, 1.0), (100.0, 1.0)]
+    assert projection.carried_on(flat, 1000, 1.0) == pytest.approx(10)  # every token must be read
+    assert projection.carried_on(flat, 1000, 0.0) == pytest.approx(1)
+
+
+def test_what_is_too_large_is_named(projection: ModuleType) -> None:
+    line = {"seconds": "1"}
+    lines = [
+        {"stage": stage, "size": size, "mebibytes": memory, **line}
+        for stage, memories in {"small": ("10", "10"), "large": ("100", "1000")}.items()
+        for size, memory in zip(("1e6", "1e7"), memories, strict=True)
+    ]
+    assert projection.too_large(lines).splitlines() == [
+        "- 14 million (AP News) words: none.",
+        "- 1 billion words: `large`.",  # 98 GiB
+        "- 100 billion words: `large`.",
+    ]
+
+
+def test_the_committed_page_is_the_one_that_the_measurements_give(projection: ModuleType) -> None:
+    assert (ROOT / "docs" / "growth.md").read_text(encoding="utf-8") == projection.page(projection.RESULTS)
