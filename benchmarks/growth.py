@@ -199,10 +199,11 @@ def measure_vocabulary(sizes: Sequence[int], rounds: int) -> list[Record]:
             "sampled softmax": ("words", {}),
             "NCE": ("words", {"objective": "noise-contrastive", "self_normalisation": 0.0}),
             "word classes": ("classes", exact),
+            "adaptive softmax": ("adaptive", exact),
             "tree": ("tree", exact),
         }
         for way, (name, change) in ways.items():
-            output = make_output(name, size, None if name == "words" else classes, counts)
+            output = make_output(name, size, classes if name in ("classes", "tree") else None, counts)
             model = NeuralLanguageModel(size, **SHAPE, output=output)
             preset = Preset(**modern | change)
             trainer = Trainer(model, preset, make_objective(preset, counts, output.descend), seed=1, total=10**9)
@@ -210,7 +211,7 @@ def measure_vocabulary(sizes: Sequence[int], rounds: int) -> list[Record]:
             batches = itertools.cycle([draw(counts, preset.batch) for _ in range(8)])
             update = timed(partial(_on_next, trainer.descend, batches), rounds) / preset.batch
             records.append({"part": "vocabulary", "stage": f"update, {way}", "size": size, "seconds": update})
-            if way in ("exact softmax", "word classes", "tree"):
+            if way in ("exact softmax", "word classes", "adaptive softmax", "tree"):
                 batches = itertools.cycle([draw(counts, SCORING_BATCH) for _ in range(8)])
                 seconds = timed(partial(_on_next, partial(log_probabilities, model), batches), rounds) / SCORING_BATCH
                 kind = {"exact softmax": "softmax"}.get(way, way)

@@ -23,7 +23,7 @@ YEARS = {
     PAPER: 2003,
 }
 WORD_FEATURES_YEARS = {"word2vec": 2013}
-OUTPUTS_YEARS = {"classes": 2001, "tree": 2005}  # Goodman; Morin and Bengio
+OUTPUTS_YEARS = {"classes": 2001, "tree": 2005, "adaptive": 2017}  # Goodman; Morin and Bengio; Grave and others
 
 
 def year_of(outcomes: Outcomes, row: Row) -> int:

@@ -230,7 +230,7 @@ def _rows(
                 f"{where}: the vocabulary is split for exact softmax over all words alone; "
                 "choose another parallel.scheme"
             )
-        _check_classes(row, where, policy, row["outputs"] != "words")
+        _check_classes(row, where, policy, row["outputs"] in ("classes", "tree"))
         networks.append({**empty, **row, "kind": "network", "seeds": seeds[: row["seeds"]]})
     for row in tables["ngrams"]:
         where = f"{configuration['ngrams']}, row {row['model']}"

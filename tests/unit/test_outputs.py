@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nplm2003.errors import UserError
 from nplm2003.evaluation import perplexity
-from nplm2003.neural.outputs import Classes, Output, Tree, Words, make_output
+from nplm2003.neural.outputs import Classes, Output, Tree, Words, frequency_classes, make_output
 from nplm2003.neural.preset import Preset
 from nplm2003.neural.scoring import load_network, score
 from nplm2003.neural.training import train
@@ -26,10 +26,10 @@ CLASS_OF = np.array([0, 1, 1, 2, 2, 2, 2, 3, *[4] * 8, *[5] * 6, 1])
 
 
 def layers() -> list[Output]:
-    return [Words(V), Classes(CLASS_OF), Tree(CLASS_OF, COUNTS)]
+    return [Words(V), Classes(CLASS_OF), Tree(CLASS_OF, COUNTS), make_output("adaptive", V, None, COUNTS)]
 
 
-@pytest.fixture(params=range(3), ids=["words", "classes", "tree"])
+@pytest.fixture(params=range(4), ids=["words", "classes", "tree", "adaptive"])
 def case(request: pytest.FixtureRequest) -> tuple[Output, Tensor, Tensor, Tensor]:
     """An output layer with its O, z and targets, in float64; one word stands there twice."""
     output = layers()[request.param]
@@ -74,13 +74,22 @@ def test_the_start_is_the_unigram(case: tuple) -> None:
 
 
 def test_rows_of_each_layer() -> None:
-    assert [output.rows for output in layers()] == [V, V + 6, V - 1]
+    # Two of the six classes have one word. The adaptive softmax has 2 words alone, and classes of 9 and 12.
+    assert [output.rows for output in layers()] == [V, V - 2 + 6, V - 1, V - 2 + 4]
+
+
+def test_frequent_words_are_alone_and_the_others_in_two_classes() -> None:
+    counts = np.array([3, 50, 0, 7, 7, 1, 9, 2] * 2)  # |V| 16: an eighth is 2, a half is 8
+    classes = frequency_classes(counts)
+    assert classes.tolist() == [3, 0, 3, 2, 2, 3, 2, 3, 3, 1, 3, 2, 2, 3, 2, 3]  # 50 and 50; 9 9 7 7 7 7; the others
+    assert frequency_classes(np.array([5])).tolist() == [0]
+    assert frequency_classes(np.array([5, 6])).tolist() == [1, 0]
 
 
 def test_class_probabilities_by_hand() -> None:
-    # Words 0 and 2 in class 0, word 1 in class 1. Rows: words 0, 2, 1, then the classes.
+    # Words 0 and 2 in class 0, word 1 alone in class 1. Rows: words 0 and 2, then the classes.
     output = Classes(np.array([0, 1, 0]))
-    O = torch.tensor([[1.0], [3.0], [9.0], [1.0], [4.0]]).double().log()
+    O = torch.tensor([[1.0], [3.0], [1.0], [4.0]]).double().log()
     found = output.distribution(O, torch.ones(1, 1).double()).exp()
     # The classes have 1/5 and 4/5, the words of the first 1/4 and 3/4 of it.
     np.testing.assert_allclose(found, [[0.2 * 0.25, 0.8, 0.2 * 0.75]], rtol=1e-12)
@@ -105,11 +114,11 @@ def test_frequent_words_have_short_ways() -> None:
     assert (np.diff(depth[np.argsort(-COUNTS, kind="stable")]) >= 0).all()
 
 
-@pytest.mark.parametrize("outputs", ["classes", "tree"])
+@pytest.mark.parametrize("outputs", ["classes", "adaptive", "tree"])
 def test_a_network_with_another_output_layer(
     tiny_store: TokenStore, tmp_path: Path, make_preset: Callable[..., Preset], outputs: str
 ) -> None:
-    class_of = np.arange(tiny_store.size) % 6
+    class_of = None if outputs == "adaptive" else np.arange(tiny_store.size) % 6
     preset = make_preset(epochs_direct=3, reduction="mean", rate=1.0, bias_start="unigram", dropout=0.1)
     shape = {"order": 3, "hidden": 4, "features": 3, "direct": True, "outputs": outputs, "class_of": class_of}
     summary = train(tiny_store, **shape, preset=preset, seed=1, output=tmp_path)
@@ -128,8 +137,9 @@ def test_what_does_not_go_together_is_refused(
 ) -> None:
     with pytest.raises(UserError, match="'classes' needs word classes"):
         make_output("classes", V, None, COUNTS)
-    with pytest.raises(UserError, match="'words' takes no word classes"):
-        make_output("words", V, CLASS_OF, COUNTS)
+    for outputs in ("words", "adaptive"):
+        with pytest.raises(UserError, match=f"'{outputs}' takes no word classes"):
+            make_output(outputs, V, CLASS_OF, COUNTS)
     sampled = make_preset(objective="sampled-softmax", noise_words=5)
     shape = {"order": 3, "hidden": 4, "features": 3, "direct": True, "outputs": "tree"}
     with pytest.raises(UserError, match="'tree' is trained by its exact objective"):

@@ -54,10 +54,10 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--outputs",
-        choices=("words", "classes", "tree"),
+        choices=("words", "classes", "adaptive", "tree"),
         default="words",
-        help="output layer: one softmax over all words, one over --classes and one in each class, or a binary tree "
-        "(default: words)",
+        help="output layer: one softmax over all words, one over --classes and one in each class, the same by how "
+        "frequent words are, or a binary tree of --classes (default: words)",
     )
     parser.add_argument("--classes", type=Path, metavar="FILE", help="the classes.tsv of `learn-classes`")
     parser.add_argument(

@@ -1,14 +1,16 @@
 """Output layers: how the rows of O turn z into a distribution over V, exactly normalised.
 
-| name      | P(w given z)                                     | rows of O                      | cost         |
-|-----------|--------------------------------------------------|--------------------------------|--------------|
-| `words`   | softmax of y = z O' over all words (the paper's) | one for each word              | |V|          |
-| `classes` | P(class of w) P(w in its class), a softmax each  | words by class, then classes   | sqrt |V|     |
-| `tree`    | a product of binary decisions down to w          | one for each node, |V| - 1     | log |V|      |
+| name       | P(w given z)                                     | rows of O                      | cost         |
+|------------|--------------------------------------------------|--------------------------------|--------------|
+| `words`    | softmax of y = z O' over all words (the paper's) | one for each word              | |V|          |
+| `classes`  | P(class of w) P(w in its class), a softmax each  | words by class, then classes   | sqrt |V|     |
+| `adaptive` | the same, by classes of how frequent words are   | the same                       | |V| / 5      |
+| `tree`     | a product of binary decisions down to w          | one for each node, |V| - 1     | log |V|      |
 
-The second is Goodman's (2001), the third Morin and Bengio's (2005). Both take word classes that were learnt from train:
+The second is Goodman's (2001), the last Morin and Bengio's (2005). Both take word classes that were learnt from train:
 words that follow the same contexts should share decisions. The tree is a Huffman tree of the classes by their counts in
-train, and in each leaf of it one of the words of the class.
+train, and in each leaf of it one of the words of the class. The third is the adaptive softmax of Grave and others
+(2017), all words with as many features: a frequent word is a class of its own, the rest make two classes.
 
 All methods take O (rows, K) and z (B, K); `descend` is an objective (`nplm2003.neural.objectives`).
 """
@@ -85,22 +87,28 @@ class Words:
 
 
 class Classes:
-    """A softmax over word classes, and one over the words of the class."""
+    """A softmax over word classes, and one over the words of the class, where there are several."""
 
     def __init__(self, class_of: np.ndarray) -> None:
         sizes = np.bincount(class_of)
-        self.number, self.rows = len(sizes), len(class_of) + len(sizes)
+        alone = sizes[class_of] == 1
+        by_class = np.argsort(class_of, kind="stable")
+        by_class = by_class[~alone[by_class]]  # the word of each row; the rows of the classes follow
+        self.number, self.rows = len(sizes), len(by_class) + len(sizes)
         self.class_of = torch.from_numpy(class_of.astype(np.int64))
-        by_class = np.argsort(class_of, kind="stable")  # the word of each row
-        self.row_of = torch.from_numpy(np.argsort(by_class, kind="stable"))
-        self.bounds = [0, *np.cumsum(sizes).tolist()]
+        row_of = len(by_class) + class_of.astype(np.int64)  # of a word that is alone: that of its class
+        row_of[by_class] = np.arange(len(by_class))
+        self.row_of = torch.from_numpy(row_of)
+        self.bounds = [0, *np.cumsum(np.where(sizes > 1, sizes, 0)).tolist()]
 
     def start(self, counts: np.ndarray) -> Tensor:
         """See `Output`."""
-        by_row = np.empty(len(self.row_of))
-        by_row[self.row_of.numpy()] = np.asarray(counts) + 1.0
-        words = [by_row[begin:end] for begin, end in itertools.pairwise(self.bounds)]
-        return torch.cat([*map(_log_share, words), _log_share(np.array([word.sum() for word in words]))])
+        weights = np.asarray(counts) + 1.0
+        by_row = np.empty(self.rows)
+        by_row[self.row_of.numpy()] = weights
+        by_row[-self.number :] = np.bincount(self.class_of.cpu().numpy(), weights)
+        groups = [by_row[begin:end] for begin, end in itertools.pairwise([*self.bounds, self.rows])]
+        return torch.cat([_log_share(group) for group in groups if len(group)])
 
     def _groups(self, targets: Tensor) -> tuple[Tensor, Tensor, list[tuple[int, int, int]]]:
         """The order that sorts `targets` (B,) by class, the classes, and (class, begin, end) of each in that order."""
@@ -119,7 +127,7 @@ class Classes:
         rows_of_targets = self.row_of[targets]
         for group, begin, end in groups:
             first, last = self.bounds[group], self.bounds[group + 1]
-            if last - first > 1:
+            if last > first:
                 rows, part = O[first:last], slice(begin, end)
                 log_p = torch.log_softmax(z[part] @ rows.T, dim=1)
                 yield part, rows, log_p, (rows_of_targets[part] - first).unsqueeze(1)
@@ -155,9 +163,12 @@ class Classes:
     def distribution(self, O: Tensor, z: Tensor) -> Tensor:
         """See `Output`."""
         heads = torch.log_softmax(z @ O[-self.number :].T, dim=1)
-        words = [torch.log_softmax(z @ O[begin:end].T, dim=1) for begin, end in itertools.pairwise(self.bounds)]
-        by_row = torch.cat([words[g] + heads[:, g : g + 1] for g in range(self.number)], dim=1)
-        return by_row.index_select(1, self.row_of.to(z.device))
+        words = [
+            torch.log_softmax(z @ O[begin:end].T, dim=1) + heads[:, group : group + 1]
+            for group, (begin, end) in enumerate(itertools.pairwise(self.bounds))
+            if end > begin
+        ]
+        return torch.cat([*words, heads], dim=1).index_select(1, self.row_of.to(z.device))
 
 
 class Tree:
@@ -235,13 +246,23 @@ class Tree:
         return found
 
 
+def frequency_classes(counts: np.ndarray) -> np.ndarray:
+    """The classes (|V|,) of the adaptive softmax: one for each word of the eighth that is most frequent in train, one
+    for the rest of the more frequent half, one for the other half."""
+    rank = np.argsort(np.argsort(-np.asarray(counts), kind="stable"))
+    size = len(rank)
+    clusters = np.where(rank < size // 2, size, size + 1)
+    return np.unique(np.where(rank < size // 8, rank, clusters), return_inverse=True)[1]
+
+
 def make_output(name: str, vocabulary: int, class_of: np.ndarray | None, counts: np.ndarray) -> Output:
-    """The output layer of this name for |V| words with `counts` (|V|,) in train; `class_of` (|V|,) but for `words`."""
-    if (name == "words") != (class_of is None):
+    """The output layer of this name for |V| words with `counts` (|V|,) in train; `classes` and `tree` have `class_of`
+    (|V|,)."""
+    if (name in ("words", "adaptive")) != (class_of is None):
         needed = "needs word classes" if class_of is None else "takes no word classes"
         raise UserError(f"the output layer {name!r} {needed}")
     if class_of is None:
-        return Words(vocabulary)
+        return Words(vocabulary) if name == "words" else Classes(frequency_classes(counts))
     return Classes(class_of) if name == "classes" else Tree(class_of, counts)
 
 

@@ -302,7 +302,7 @@ def train(
     `word_features`: C is "learnt" from a random start, or from the vectors of "word2vec" (`nplm2003.neural.word2vec`),
     or stays at the "svd" of the co-occurrence counts of train (`nplm2003.neural.cooccurrence`); the other parameters
     start the same in all cases. `outputs`: the output layer (`nplm2003.neural.outputs`), with `class_of` (|V|,), the
-    classes of the words, where it is not one of "words".
+    classes of the words, for "classes" and "tree".
     `architecture`: the paper's, or another with its `options` (`nplm2003.neural.architectures`).
     Several `processes` of `threads` each share the work by a `scheme` of `nplm2003.neural.parallel`, on the CPU.
     Writes into `output`: `weights.pt` (the best epoch), `features.npy` (its C), `learning_curve.csv` and
