@@ -1,4 +1,4 @@
-"""The page that projects what larger corpora would take follows from the committed measurements."""
+"""What the pages of benchmarks say follows from the committed measurements."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "benchmarks"
 
 
-@pytest.fixture(scope="module")
-def projection() -> ModuleType:
-    """benchmarks/projection.py, which is no part of the package."""
-    spec = importlib.util.spec_from_file_location("projection", ROOT / "benchmarks" / "projection.py")
+def script(name: str) -> ModuleType:
+    """A script of benchmarks/, which are no part of the package."""
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def projection() -> ModuleType:
+    return script("projection")
 
 
 def test_a_stage_is_carried_on_with_the_slope_of_its_last_two_sizes(projection: ModuleType) -> None:
@@ -33,9 +38,8 @@ def test_a_stage_is_carried_on_with_the_slope_of_its_last_two_sizes(projection: 
 
 
 def test_what_is_too_large_is_named(projection: ModuleType) -> None:
-    line = {"seconds": "1"}
     lines = [
-        {"stage": stage, "size": size, "mebibytes": memory, **line}
+        {"stage": stage, "size": size, "mebibytes": memory}
         for stage, memories in {"small": ("10", "10"), "large": ("100", "1000")}.items()
         for size, memory in zip(("1e6", "1e7"), memories, strict=True)
     ]
@@ -46,5 +50,13 @@ def test_what_is_too_large_is_named(projection: ModuleType) -> None:
     ]
 
 
-def test_the_committed_page_is_the_one_that_the_measurements_give(projection: ModuleType) -> None:
+def test_the_projection_is_the_one_that_the_measurements_give(projection: ModuleType) -> None:
     assert (ROOT / "docs" / "growth.md").read_text(encoding="utf-8") == projection.page(projection.RESULTS)
+
+
+def test_the_cost_of_sampling_is_the_one_that_the_tables_give() -> None:
+    quality = script("quality")
+    assert quality.percent("99", "100") == "−1.00"
+    text = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
+    assert quality.table(mixtures=False) in text
+    assert quality.table(mixtures=True) in text
