@@ -1,7 +1,7 @@
 """What larger corpora would take: docs/growth.md, from what growth.py and parallel.py measured.
 
-Reads growth-tokens.csv, growth-vocabulary.csv, growth-ap.csv and parallel-model.csv, carries every stage on with the
-slope between its last two sizes, and writes the page. Nothing of what it projects was run; what is assumed is said
+Reads growth-tokens.csv, growth-vocabulary.csv, growth-ap.csv and parallel-model.csv, carries every stage on from
+its last two sizes, and writes the page. Nothing of what it projects was run; what is assumed is said
 there.
 """
 
@@ -27,9 +27,7 @@ MACHINES = 40  # of the cluster: the paper's
 PEAK = 989e12
 KERNELS, LAUNCH = 20, 5e-6
 BATCH, WORDS, HIDDEN = 256, 16_384, 100  # of MLP9
-
-# Every token must be read, so that no stage can go on taking less time for each than before; memory need not grow.
-LEAST = {"seconds": 1.0, "mebibytes": 0.0}
+MEASURED = 16_000  # the |V| nearest to it in growth-vocabulary.csv
 
 Points = list[tuple[float, float]]
 
@@ -40,10 +38,22 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     return math.log(y1 / y0) / math.log(x1 / x0)
 
 
-def carried_on(points: Points, size: float, least: float) -> float:
-    """What the line through the last two points says at `size`; with the slope `least` where it is less steep."""
+def seconds_at(points: Points, size: float) -> float:
+    """What the log-log line through the last two points says at `size`; with slope 1 where it is less steep.
+
+    Every token must be read, so that no stage can go on taking less time for each than before.
+    """
     last, value = points[-1]
-    return value * (size / last) ** max(slope(points), least)
+    return value * (size / last) ** max(slope(points), 1)
+
+
+def mebibytes_at(points: Points, size: float) -> float:
+    """What the straight line through the last two points says at `size`: a part that stays, and so much for a token."""
+    (x0, y0), (x1, y1) = points[-2:]
+    return y1 + max(0.0, (y1 - y0) / (x1 - x0)) * (size - x1)
+
+
+AT = {"seconds": seconds_at, "mebibytes": mebibytes_at}
 
 
 def read(name: str, results: Path) -> list[dict[str, str]]:
@@ -84,32 +94,37 @@ def stages_table(lines: list[dict[str, str]], column: str, unit: str, scale: flo
     rows = []
     for stage, points in points_of(lines, column).items():
         size, value = points[-1]
-        ahead = [number(carried_on(points, target, LEAST[column]) / scale) for target in CORPORA.values()]
+        ahead = [number(AT[column](points, target) / scale) for target in CORPORA.values()]
         rows.append([f"`{stage}`", power(size), number(value), f"{slope(points):.2f}", *ahead])
     measured = {"seconds": "s", "mebibytes": "MiB"}[column]
     return table(
-        ["stage", "measured to", f"there, {measured}", "slope", *(f"{name}, {unit}" for name in CORPORA)], rows
+        ["stage", "measured to", f"there, {measured}", "log-log slope", *(f"{name}, {unit}" for name in CORPORA)], rows
     )
 
 
-def training_table(results: Path) -> str:
-    """Hours of one epoch of MLP9, by four ways."""
-    sampled = points_of(read("growth-tokens.csv", results), "seconds")["train"]
-    vocabulary = points_of(read("growth-vocabulary.csv", results), "seconds")
-    (exact,) = (value for size, value in vocabulary["update, exact softmax"] if size == 16_000)
-    (speed_up,) = (
+def cluster_speed_up(results: Path) -> float:
+    """How much faster than one the machines of the cluster are, by exact softmax split by words."""
+    (found,) = (
         float(line["speed_up"])
         for line in read("parallel-model.csv", results)
         if (line["network"], line["objective"], line["scheme"], line["between"], line["machines"])
         == ("MLP9", "exact, bfloat16", "vocabulary", "Ethernet of 10 Gbit/s", str(MACHINES))
     )
+    return found
+
+
+def training_table(results: Path) -> str:
+    """Hours of one epoch of MLP9, by four ways."""
+    vocabulary = points_of(read("growth-vocabulary.csv", results), "seconds")
+    sampled, exact = (dict(vocabulary[f"update, {way} softmax"])[MEASURED] for way in ("sampled", "exact"))
+    speed_up = cluster_speed_up(results)
     arithmetic = 6 * WORDS * HIDDEN * BATCH / PEAK
     update = max(KERNELS * LAUNCH, arithmetic)
     ways = {
-        "this machine, one core, sampled softmax": lambda tokens: carried_on(sampled, tokens, LEAST["seconds"]),
+        "this machine, one core, sampled softmax": lambda tokens: tokens * sampled,
         "this machine, one core, exact softmax": lambda tokens: tokens * exact,
         f"{MACHINES} such cores on 10 Gbit/s, exact softmax split by words": lambda tokens: tokens * exact / speed_up,
-        "one GPU, at best, sampled or exact": lambda tokens: tokens / BATCH * update,
+        "one GPU, assumed, sampled or exact": lambda tokens: tokens / BATCH * update,
     }
     rows = [[way, *(number(hours(tokens) / 3600) for tokens in CORPORA.values())] for way, hours in ways.items()]
     return table(["one epoch of MLP9", *(f"{name}, hours" for name in CORPORA)], rows)
@@ -122,16 +137,18 @@ def too_large(lines: list[dict[str, str]]) -> str:
         stages = [
             f"`{stage}`"
             for stage, points in points_of(lines, "mebibytes").items()
-            if carried_on(points, target, LEAST["mebibytes"]) / 1024 > MEMORY
+            if mebibytes_at(points, target) / 1024 > MEMORY
         ]
-        said.append(f"- {name} words: {', '.join(stages) if stages else 'none'}.")
+        said.append(f"- for {name} words by {', '.join(stages) if stages else 'no stage'}.")
     return "\n".join(said)
 
 
 def page(results: Path) -> str:
     """The whole of docs/growth.md."""
     lines = read("growth-tokens.csv", results)
-    (ap,) = (float(line["seconds"]) for line in read("growth-ap.csv", results) if line["stage"] == "train, modern")
+    ap = {line["stage"]: line for line in read("growth-ap.csv", results)}
+    sampled, exact = ap["train, modern"], ap["train, exact"]
+    longer = 5 * float(sampled["size"]) / float(exact["size"])  # five epochs on all tokens
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         largest=power(max(float(line["size"]) for line in lines if line["seconds"])),
         seconds=stages_table(lines, "seconds", "hours", 3600),
@@ -143,7 +160,10 @@ def page(results: Path) -> str:
         kernels=KERNELS,
         launch=f"{LAUNCH * 1e6:.0f}",
         batch=BATCH,
-        ap=f"{ap / 60:.0f}",
+        words=f"{MEASURED:,}",
+        speed_up=number(cluster_speed_up(results)),
+        ap=f"{float(sampled['seconds']) / 60:.0f}",
+        ap_exact=number(float(exact["seconds"]) * longer / 3600),
     )
 
 

@@ -326,8 +326,8 @@ DEPARTURES = (
         "Another output layer",
         "In place of one softmax over all words: one over word classes and one over the words of the class (Goodman "
         "2001), or a product of binary decisions (Morin and Bengio 2005), with classes learnt from train; or one over "
-        "frequent words and two classes of the others (adaptive softmax, Grave and others 2017). All sum to "
-        "1 over V.",
+        "the frequent words and two classes of the others, and one over the words of each (adaptive softmax, Grave and "
+        "others 2017). All sum to 1 over V.",
         lambda study, row: row.get("outputs") not in (None, "words"),
     ),
     Departure(

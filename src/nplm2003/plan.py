@@ -88,6 +88,19 @@ def is_paper_network(row: Mapping[str, Any]) -> bool:
     return row["kind"] == "network" and row["outputs"] == "words" and row["architecture"] == PAPER
 
 
+def ways_to_train(study: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of the network of the main table that the study trains in the most ways (presets, output layers).
+
+    Networks whose features are given are others; [] where there is none but those.
+    """
+    shapes: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in study["rows"]:
+        if row["kind"] == "network" and row["word_features"] == "learnt":
+            shape = tuple(row[key] for key in ("architecture", "options", "order", "hidden", "features", "direct"))
+            shapes.setdefault(shape, []).append(row)
+    return max(shapes.values(), key=len, default=[])
+
+
 def explorer_rows(study: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The networks of the explorer page: the first of each shape in the main table, and all others of 2 features.
 

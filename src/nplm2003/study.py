@@ -224,6 +224,11 @@ def _rows(
             raise UserError(
                 f"{where}: outputs {row['outputs']} is trained by its exact objective; choose a preset with softmax"
             )
+        if row["outputs"] != "words" and presets[row["preset"]]["self_normalisation"]:
+            raise UserError(
+                f"{where}: the preset {row['preset']} has a penalty on log Z, which outputs {row['outputs']} does not "
+                "know; choose a preset with self_normalisation 0"
+            )
         exact = row["outputs"] == "words" and presets[row["preset"]]["objective"] == "softmax"
         if (configuration["parallel"] or {}).get("scheme") == "vocabulary" and not exact:
             raise UserError(
@@ -366,8 +371,8 @@ def _check_classes(row: Mapping[str, Any], where: str, policy: Mapping[str, Any]
     if needed != (classes is not None):
         asked = "says how many classes it has" if classes is None else "has classes; leave the cell empty"
         raise UserError(
-            f"{where}: classes is {classes or 'empty'}: a row that is class-based or whose outputs are classes or a "
-            f"tree, and no other, {asked}"
+            f"{where}: classes is {classes or 'empty'}: a row that is class-based or whose outputs are classes or tree "
+            f"{'' if needed else 'alone '}{asked}"
         )
     if classes is not None and policy["cut"] == "rank" and classes >= policy["size"]:
         raise UserError(

@@ -613,12 +613,14 @@ def tabulate_ways(outcomes: Outcomes, stem: Path | str) -> None:
     """Write seconds and perplexity of the ways to train one network: STEM.csv, .md, .tex and .html."""
     reference, records = way_records(outcomes)
     if reference is None:
-        note = "This study trains no network."
+        note = "This study trains no network whose word features are learnt."
     else:
         note = (
             "The network that the study trains in the most ways. Training: seconds on the machine of the run, "
             "validation between the epochs included, scoring apart. To x %: until validation, as looked at after each "
-            f"epoch, comes within x % of the lowest that {reference.model} reaches; empty where a seed does not. "
+            f"epoch, comes within x % of the lowest that {reference.model} reaches there; empty where a seed does not. "
+            "What is looked at is every valid_every-th token, by the products that the preset names, so that it "
+            "differs a little from valid.; between two epochs log perplexity is taken to fall evenly. "
             f"Valid. % and test %: against {reference.model}. Means over the seeds. " + vocabulary_note(outcomes)
         )
     title = f"{outcomes.study['title']}: ways to train one network"

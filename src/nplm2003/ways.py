@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from nplm2003.outcomes import HELD_OUT, Outcomes, Row, Run, best, gap_percent
+from nplm2003.plan import ways_to_train
 
 WITHIN = (20, 10, 5, 2, 1)  # percent above the reference's lowest validation perplexity
-
-
-def ways_to_train(outcomes: Outcomes) -> list[Row]:
-    """The rows of the network that the study trains in the most ways (presets, output layers); [] without networks."""
-    shapes: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in outcomes.rows("network"):
-        if row.settings["word_features"] == "learnt":
-            shapes[tuple(row.settings[key] for key in ("order", "hidden", "features", "direct"))].append(row)
-    return max(shapes.values(), key=len, default=[])
 
 
 def seconds_until(run: Run, perplexity: float) -> float | None:
@@ -57,16 +48,20 @@ def way_records(outcomes: Outcomes) -> tuple[Row | None, list[dict[str, Any]]]:
     `seconds` is the whole training, `seconds_20` to `seconds_1` the training until validation comes within so many
     percent of the lowest that the reference reaches; None unless every seed does. All are means over the seeds.
     """
-    rows = ways_to_train(outcomes)
-    reference = reference_of(rows, outcomes.study["presets"])
+    presets = outcomes.study["presets"]
+    rows = [outcomes.row(settings) for settings in ways_to_train(outcomes.study)]
+    reference = reference_of(rows, presets)
+    if reference is None:
+        return None, []
+    lowest = statistics.fmean(run.learning_curve()["valid_perplexity"].min() for run in reference.runs)
     records = []
     for row in rows:
-        assert reference is not None
-        lowest = statistics.fmean(run.learning_curve()["valid_perplexity"].min() for run in reference.runs)
+        preset = row.settings["preset"]
         record: dict[str, Any] = {
             "model": row.model,
-            **{key: row.settings[key] for key in ("preset", "outputs")},
-            "objective": outcomes.study["presets"][row.settings["preset"]]["objective"],
+            "preset": preset,
+            "objective": presets[preset]["objective"],
+            "outputs": row.settings["outputs"],
             "seed": row.seeds,
             "seconds": statistics.fmean(run.learning_curve()["seconds"].sum() for run in row.runs),
         }

@@ -94,14 +94,14 @@ def _call(arguments: tuple[str | Path, ...]) -> tuple[int, str]:
 # What says how long something took, or holds such numbers: it differs between any two runs.
 TIMES = (
     *("timings.csv", "training-time.png", "training-time.svg"),
-    *(f"{table}.{suffix}" for table in ("sweeps", "extended") for suffix in ("md", "tex", "html")),
+    *(f"{table}.{suffix}" for table in ("sweeps", "extended", "ways") for suffix in ("md", "tex", "html")),
 )
 TIMED = ("report.html", "paper.pdf", *TIMES)
 
 
 def contents(folder: Path) -> dict[str, str]:
     """Every result below `folder` with a digest of what it holds: all of its bytes, but seconds (the key of JSON files,
-    the column of CSV files), the commit in JSON files, logs, benchmarks, and files that are about times."""
+    the columns of CSV files), the commit in JSON files, logs, benchmarks, and files that are about times."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
@@ -115,7 +115,10 @@ def _without_times(path: Path) -> bytes:
         return json.dumps(_same(json.loads(path.read_bytes()))).encode()
     if path.suffix == ".csv":
         with path.open(encoding="utf-8", newline="") as stream:
-            rows = [{key: cell for key, cell in row.items() if key != "seconds"} for row in csv.DictReader(stream)]
+            rows = [
+                {key: cell for key, cell in row.items() if not key.startswith("seconds")}
+                for row in csv.DictReader(stream)
+            ]
         return json.dumps(rows).encode()
     return path.read_bytes()
 

@@ -31,10 +31,14 @@ def projection() -> ModuleType:
 def test_a_stage_is_carried_on_with_the_slope_of_its_last_two_sizes(projection: ModuleType) -> None:
     points = [(10.0, 1.0), (100.0, 2.0), (1000.0, 200.0)]  # the last step: tenfold size, a hundredfold cost
     assert projection.slope(points) == pytest.approx(2)
-    assert projection.carried_on(points, 10_000, 1.0) == pytest.approx(20_000)
+    assert projection.seconds_at(points, 10_000) == pytest.approx(20_000)
     flat = [(10.0, 1.0), (100.0, 1.0)]
-    assert projection.carried_on(flat, 1000, 1.0) == pytest.approx(10)  # every token must be read
-    assert projection.carried_on(flat, 1000, 0.0) == pytest.approx(1)
+    assert projection.seconds_at(flat, 1000) == pytest.approx(10)  # every token must be read
+
+
+def test_memory_has_a_part_that_stays_and_one_that_grows(projection: ModuleType) -> None:
+    assert projection.mebibytes_at([(1.0, 0.0), (10.0, 25.0), (100.0, 70.0)], 1000) == pytest.approx(20 + 0.5 * 1000)
+    assert projection.mebibytes_at([(10.0, 3.0), (100.0, 2.0)], 1000) == 2
 
 
 def test_what_is_too_large_is_named(projection: ModuleType) -> None:
@@ -44,9 +48,9 @@ def test_what_is_too_large_is_named(projection: ModuleType) -> None:
         for size, memory in zip(("1e6", "1e7"), memories, strict=True)
     ]
     assert projection.too_large(lines).splitlines() == [
-        "- 14 million (AP News) words: none.",
-        "- 1 billion words: `large`.",  # 98 GiB
-        "- 100 billion words: `large`.",
+        "- for 14 million (AP News) words by no stage.",
+        "- for 1 billion words by `large`.",  # 98 GiB
+        "- for 100 billion words by `large`.",
     ]
 
 

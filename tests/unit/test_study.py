@@ -117,6 +117,12 @@ def test_the_exact_study_is_that_of_brown_but_for_its_objective(config: Config) 
     assert set(exact["presets"]) == {"modern", "strong"} and not exact["extended_rows"]
 
 
+def test_a_penalty_is_for_one_softmax_over_all_words(config: Config) -> None:
+    config["presets"]["exact"]["self_normalisation"] = 0.01
+    with pytest.raises(UserError, match="row MLP9-classes: the preset exact has a penalty on log Z"):
+        resolve(config, ROOT)
+
+
 def test_a_preset_of_null_is_left_out_with_all_that_uses_it(config: Config) -> None:
     whole, quick = resolve(config, ROOT), resolve(overlay(config, load("config/quick.yaml")), ROOT)
     gone = ("paper", "exact", "nce")
@@ -401,7 +407,7 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     "no number of classes": (
         "ngrams",
         changed("classes-500-3", "classes", ""),
-        ["row classes-500-3", "classes is empty", "class-based", "and no other, says how many"],
+        ["row classes-500-3", "classes is empty", "class-based", "says how many"],
     ),
     "classes of words": ("ngrams", changed("kneser-ney-3", "classes", "9"), ["row kneser-ney-3", "classes is 9"]),
     "one class": ("ngrams", changed("classes-500-3", "classes", "1"), ["row classes-500-3: classes", "minimum of 2"]),
@@ -470,7 +476,21 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     ),
     "unknown features": ("networks", changed("MLP9-svd", "word_features", "lsi"), ["MLP9-svd: word_features", "'lsi'"]),
     "outputs of a sampled network": ("networks", changed("MLP9", "outputs", "tree"), ["row MLP9", "exact objective"]),
-    "classes for one softmax": ("networks", changed("MLP9", "classes", "50"), ["row MLP9: classes is 50", "no other"]),
+    "classes for one softmax": (
+        "networks",
+        changed("MLP9", "classes", "50"),
+        ["row MLP9: classes is 50", "alone has classes"],
+    ),
+    "classes for frequent words": (
+        "networks",
+        changed("MLP9-adaptive", "classes", "50"),
+        ["row MLP9-adaptive: classes is 50", "alone has classes"],
+    ),
+    "frequent words of a sampled network": (
+        "networks",
+        changed("MLP9-adaptive", "preset", "modern"),
+        ["row MLP9-adaptive", "exact objective"],
+    ),
     "unknown sweep": ("sweeps", extra("depth", "", "", "MLP9"), ["row depth: sweep", "'depth'"]),
     "words outside V in a sweep": ("sweeps", extra("order", "", "", "MLP9-oov"), ["row order MLP9-oov", "no row of"]),
     "unknown model of a sweep": (

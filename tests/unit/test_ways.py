@@ -10,7 +10,8 @@ import pytest
 from synthetic import MODERN, PAPER, SMALL, make_study, small_study
 
 from nplm2003.outcomes import CURVE, Outcomes, Row, Run
-from nplm2003.ways import WITHIN, reference_of, seconds_until, way_records, ways_to_train
+from nplm2003.plan import ways_to_train
+from nplm2003.ways import WITHIN, reference_of, seconds_until, way_records
 
 PRESETS = {
     "modern": {"objective": "sampled-softmax"},
@@ -67,7 +68,7 @@ def test_every_way_has_its_seconds_and_its_distance_from_the_reference(tmp_path:
     study = small_study()
     study["presets"] = {"paper": PAPER, "modern": MODERN | {"objective": "sampled-softmax", "noise_words": 20}}
     outcomes = Outcomes(make_study(tmp_path, study, SMALL), tmp_path)
-    assert [row.model for row in ways_to_train(outcomes)] == ["MLP5", "MLP5-paper"]
+    assert [row["model"] for row in ways_to_train(study)] == ["MLP5", "MLP5-paper"]
     write_curve(tmp_path / "top40" / "MLP5" / "seed1", [300.0, 150.0], [7, 8])
     write_curve(tmp_path / "top40" / "MLP5-paper" / "seed1", [400.0, 200.0, 100.0], [10, 20, 30])
     reference, (modern, paper) = way_records(outcomes)

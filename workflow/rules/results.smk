@@ -33,8 +33,9 @@ TABLE_INPUTS = {
     "targets": [*EVALUATIONS, MAIN_STATISTICS, *PUBLISHED],
     "departures": [],  # they follow from the configuration alone
     "neighbours": [*EVALUATIONS, *FEATURES, MAIN_STATISTICS, MAIN_VOCABULARY],
-    "ways": [*EVALUATIONS, *CURVES, MAIN_STATISTICS],
 }
+if len(plan.ways_to_train(STUDY)) > 1:
+    TABLE_INPUTS["ways"] = [*EVALUATIONS, *CURVES, MAIN_STATISTICS]
 EXTENDED = runs(tables=["extended_rows"])
 # What is known of the n-grams of all tables beside their scores: parameters, and the time of the job that estimated each.
 NGRAMS = [row for table in TABLES_OF_ROWS for row in STUDY[table] if row["kind"] in plan.DESCRIBED]
@@ -86,7 +87,7 @@ FIGURE_CODE = {
     "verdicts": ["claims", "departures", "uncertainty"],
     "mixtures": ["mixture", "em", "scoring"],
     "words": ["neighbours"],
-    "training": ["ways"],
+    "training": ["plan"],
     "sweeps": ["sweeps", "figures/comparisons"],
     "years": ["extended", "neural/architectures/__init__"],
     "smoothing": ["ngram/smoothed", "ngram/counts"],
@@ -190,6 +191,7 @@ for table, inputs in TABLE_INPUTS.items():
                 "sweeps",
                 "extended",
                 "ways",
+                "plan",
                 "neural/architectures/__init__",
             ),
         output:

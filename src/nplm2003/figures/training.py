@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 
 from nplm2003.figures.style import INK, WIDTH, blank, look
 from nplm2003.outcomes import Outcomes, Run
-from nplm2003.ways import ways_to_train
+from nplm2003.plan import ways_to_train
 
 
 def draw_learning_curves(outcomes: Outcomes) -> Figure:
@@ -57,9 +57,9 @@ def draw_training_time(outcomes: Outcomes) -> Figure:
 
     The network is the one that the study trains in the most ways (presets, output layers); a line per seed.
     """
-    rows = ways_to_train(outcomes)
+    rows = [outcomes.row(settings) for settings in ways_to_train(outcomes.study)]
     if not rows:
-        return blank("This study trains no network: there is no learning curve.")
+        return blank("This study trains no network whose word features are learnt.")
     order, hidden, features, direct = (rows[0].settings[key] for key in ("order", "hidden", "features", "direct"))
     figure, axes = plt.subplots(figsize=(5.6, 4.0))
     for index, row in enumerate(rows):

@@ -1,6 +1,6 @@
 """Output layers: how the rows of O turn z into a distribution over V, exactly normalised.
 
-| name       | P(w given z)                                     | rows of O                      | cost         |
+| name       | P(w given z)                                     | rows of O                      | products     |
 |------------|--------------------------------------------------|--------------------------------|--------------|
 | `words`    | softmax of y = z O' over all words (the paper's) | one for each word              | |V|          |
 | `classes`  | P(class of w) P(w in its class), a softmax each  | words by class, then classes   | sqrt |V|     |
@@ -151,14 +151,12 @@ class Classes:
     def log_probabilities(self, O: Tensor, z: Tensor, targets: Tensor) -> Tensor:
         """See `Output`."""
         order, classes, groups = self._groups(targets)
-        heads = torch.log_softmax(z @ O[-self.number :].T, dim=1)
-        found = torch.empty_like(heads[:, 0])
+        found = Words(self.number).log_probabilities(O[-self.number :], z, classes)
         in_class = torch.zeros_like(found)
         with _float32_products():
             for part, _, log_p, place in self._in_class(O, z[order], targets[order], groups):
                 in_class[part] = log_p.gather(1, place).squeeze(1)
-        found[order] = in_class
-        return found + heads.gather(1, classes.unsqueeze(1)).squeeze(1)
+        return found.index_add_(0, order, in_class)
 
     def distribution(self, O: Tensor, z: Tensor) -> Tensor:
         """See `Output`."""
@@ -270,7 +268,7 @@ def make_output(name: str, vocabulary: int, class_of: np.ndarray | None, counts:
 def _float32_products() -> Iterator[None]:
     """Products in float32, whatever the preset says.
 
-    Rounded ones are compiled for every new shape first, and those of a class, small as they are, have their own.
+    Rounded ones are compiled for every new shape first, and those of a class have one of their own every time.
     """
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")

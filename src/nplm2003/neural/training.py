@@ -377,6 +377,7 @@ def train(
         "word_features": word_features,
         "outputs": outputs,
         "classes": None if class_of is None else hashlib.sha256(class_of.tobytes()).hexdigest(),
+        "rows": output_layer.rows,
         "preset": preset.as_dict(),
         "parallel": None if scheme is None else {"scheme": scheme, "processes": processes},
         "seed": seed,

@@ -98,14 +98,14 @@ def build(output: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="lmplz-") as name:
         folder = Path(name)
         print(f"lmplz: fetching the source of {REQUIREMENT}", file=sys.stderr, flush=True)
-        # `:all:` in place of the package's name would also compile the tools pip needs to look at it, CMake among them.
         pinned = folder / "requirements.txt"
         pinned.write_text(f"{REQUIREMENT} --hash=sha256:{SHA256}\n", encoding="utf-8")
+        # `:all:` in place of the package's name would also compile the tools pip needs to look at it, CMake among them.
         fetch = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", "kenlm", "--dest", name]
         if (failure := _run([*fetch, "--requirement", str(pinned)], folder)) is not None:
             raise UserError(
-                f"pip could not fetch the source archive of {REQUIREMENT} ({failure}): check pip's index or proxy "
-                f"settings, or put an lmplz on PATH; with conda: `conda install -c conda-forge kenlm`"
+                f"pip could not fetch the pinned source archive of {REQUIREMENT} ({failure}): check pip's index or "
+                f"proxy settings, or put an lmplz on PATH; with conda: `conda install -c conda-forge kenlm`"
             )
         _unpack(next(folder.glob("kenlm-*.tar.gz")), folder)
         source = next(path for path in folder.glob("kenlm-*") if path.is_dir())
