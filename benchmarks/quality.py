@@ -1,7 +1,8 @@
 """What sampled softmax costs in perplexity: the Brown table by exact softmax beside the reference, in Markdown.
 
 Reads results/exact-softmax-table1.csv (config/exact.yaml, one seed) and results/reference/brown/table1.csv (the preset
-`modern`, means over its seeds), and prints the two tables of README.md: networks, and their mixtures with n-grams.
+`modern`, means over its seeds), and prints two tables of README.md: networks, and their mixtures with n-grams; and a
+third one, of results/penalty.csv (penalty.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EXACT = ROOT / "benchmarks" / "results" / "exact-softmax-table1.csv"
+PENALTY = ROOT / "benchmarks" / "results" / "penalty.csv"
 MODERN = ROOT / "results" / "reference" / "brown" / "table1.csv"
 
 
@@ -40,5 +42,22 @@ def table(mixtures: bool) -> str:
     return "\n".join(lines)
 
 
+def penalty_table() -> str:
+    """Validation against exact softmax, network / mixture with the trigram, by the weight of the penalty on log Z."""
+    with PENALTY.open(encoding="utf-8", newline="") as stream:
+        records = list(csv.DictReader(stream))
+    gaps = {
+        (record["network"], float(record["self_normalisation"])): " / ".join(
+            f"{float(record[f'{part}_percent']):+.2f}".replace("-", "−") for part in ("valid", "mixture")
+        )
+        for record in records
+    }
+    networks, alphas = (list(dict.fromkeys(key[place] for key in gaps)) for place in (0, 1))
+    lines = [f"| alpha | {' | '.join(f'{network} alone / in the mixture, %' for network in networks)} |"]
+    lines.append(f"|--:|{'--:|' * len(networks)}")
+    lines += [f"| {alpha:g} | {' | '.join(gaps[network, alpha] for network in networks)} |" for alpha in alphas]
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
-    print(table(mixtures=False), table(mixtures=True), sep="\n\n")
+    print(table(mixtures=False), table(mixtures=True), penalty_table(), sep="\n\n")

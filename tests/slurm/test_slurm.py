@@ -122,8 +122,8 @@ def test_slurm_and_this_machine_write_the_same_tables(local: Path, submitted: tu
 def test_a_study_is_tens_of_jobs(submitted: tuple[Clone, str]) -> None:
     clone, output = submitted
     jobs = jobs_of(output)
-    # Vocabularies, n-grams, classes, 13 networks and their scores four at a time, and all that follows.
-    assert len(jobs) == len(set(jobs)) == 1 + 1 + 1 + 13 + 4 + 1
+    # Vocabularies, n-grams, classes, 14 networks and their scores four at a time, and all that follows.
+    assert len(jobs) == len(set(jobs)) == 1 + 1 + 1 + 14 + 4 + 1
     benchmarks = list((clone.folder / RESULTS / "benchmarks").rglob("*.tsv"))
     assert len(benchmarks) > 150, "each is a command that a job of the cluster ran"
 
