@@ -157,7 +157,7 @@ rule bootstrap_scores:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=doubling(500),
+        mem_mb=doubling(700),
         runtime=2,
     params:
         results=subpath(input.study, parent=True),
