@@ -80,7 +80,7 @@ rule score_network:
     threads: STUDY["threads"]
     resources:
         mem_mb=doubling(1500),
-        runtime=60,
+        runtime=90,
     params:
         tokens=subpath(input[0], parent=True),
         network=subpath(input.network, parent=True),
