@@ -311,7 +311,7 @@ def test_the_brown_study_can_be_planned_before_any_download(clone: Clone, tmp_pa
     planned = planned_jobs(output)
     assert planned["fetch_corpus"] == planned["build_lmplz"] == 1
     # Rows of the table with three seeds and with one; of the extended table; points of the sweeps.
-    assert planned["train_network"] == 3 * 5 + 7 + 12 + 17
+    assert planned["train_network"] == 3 * 10 + 3 + 12 + 17
     assert planned["build_tokens"] >= 8
     assert [path.name for path in tmp_path.iterdir()] == [".snakemake"]
 

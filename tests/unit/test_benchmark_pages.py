@@ -64,3 +64,4 @@ def test_the_cost_of_sampling_is_the_one_that_the_tables_give() -> None:
     text = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
     assert quality.table(mixtures=False) in text
     assert quality.table(mixtures=True) in text
+    assert quality.penalty_table() in text

@@ -37,13 +37,14 @@ TABLE_INPUTS = {
 if len(plan.ways_to_train(STUDY)) > 1:
     TABLE_INPUTS["ways"] = [*EVALUATIONS, *CURVES, MAIN_STATISTICS]
 EXTENDED = runs(tables=["extended_rows"])
+EXTENDED_EVALUATIONS = [f"{folder}/evaluation.json" for folder in EXTENDED]
 # What is known of the n-grams of all tables beside their scores: parameters, and the time of the job that estimated each.
 NGRAMS = [row for table in TABLES_OF_ROWS for row in STUDY[table] if row["kind"] in plan.DESCRIBED]
 DESCRIPTIONS = [f"{MAIN}/{row['model']}/seed0/{plan.DESCRIBED[row['kind']][0]}" for row in NGRAMS]
 ESTIMATIONS = [f"{BENCHMARKS}/{plan.DESCRIBED[row['kind']][1]}/{POLICY},{row['model']}.tsv" for row in NGRAMS]
 EXTENDED_INPUTS = [
     *EVALUATIONS,
-    *(f"{folder}/evaluation.json" for folder in EXTENDED),
+    *EXTENDED_EVALUATIONS,
     *(f"{folder}/training.json" for folder in runs(models_of("network"), ["rows", "extended_rows"])),
     *DESCRIPTIONS,
     MAIN_STATISTICS,
@@ -69,7 +70,7 @@ FIGURE_INPUTS = {
     "policies": [*POLICY_EVALUATIONS, *POLICY_STATISTICS, *PUBLISHED],
     "extended": EXTENDED_INPUTS,
     "two-features": [
-        *(f"{folder}/evaluation.json" for folder in EXTENDED),
+        *EXTENDED_EVALUATIONS,
         *(
             f"{MAIN}/{row['model']}/seed{seed}/features.npy"
             for row in STUDY["extended_rows"]
@@ -228,6 +229,7 @@ rule tabulate_timings:
     """Seconds and memory of every job that leads to the tables and figures."""
     input:
         EVALUATIONS,
+        EXTENDED_EVALUATIONS,
         POLICY_EVALUATIONS,
         SWEEP_EVALUATIONS,
         code=modules("tables"),
