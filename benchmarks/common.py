@@ -1,4 +1,4 @@
-"""What the benchmarks share: the presets of the study, and how numbers are written."""
+"""What the benchmarks share: the presets of the study, and how numbers are written and read."""
 
 from __future__ import annotations
 
@@ -27,3 +27,15 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, An
         writer.writerows(
             {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()} for row in rows
         )
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The lines of a CSV file."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table: the first column to the left, the others to the right."""
+    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

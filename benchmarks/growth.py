@@ -22,6 +22,7 @@ import argparse
 import itertools
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,7 @@ from nplm2003.neural.outputs import make_output  # noqa: E402
 from nplm2003.neural.preset import Preset  # noqa: E402
 from nplm2003.neural.scoring import SCORING_BATCH, log_probabilities, settle  # noqa: E402
 from nplm2003.neural.training import Trainer  # noqa: E402
+from nplm2003.plan import options as options_of  # noqa: E402
 
 SHIFTS = 64
 V = {"tokens": 16_384, "ap": 17_963}  # of the source, <rare> left out
@@ -130,7 +132,7 @@ def measure_tokens(sizes: Sequence[int], train_up_to: int, score_up_to: int, lmp
                 "estimate-interpolated": [*here, "--output", tri],
                 "score-interpolated": [*here, "--weights", tri, "--model", "tri", "--output", home / "tri"],
                 "learn-classes": [*here, "--classes", classes, "--output", home / "classes.tsv"],
-                "train": [*here, *network_options(), "--preset-file", home / "presets.json", "--preset", "one"]
+                "train": [*here, *network_options(SHAPE), "--preset-file", home / "presets.json", "--preset", "one"]
                 + ["--seed", 1, "--output", home / "net"],
                 "score": [*here, "--network", home / "net", "--model", "net", "--output", home / "net" / "scores"],
             }
@@ -153,9 +155,9 @@ def measure_tokens(sizes: Sequence[int], train_up_to: int, score_up_to: int, lmp
     return records
 
 
-def network_options() -> list[Any]:
-    """The shape of the network, for `train`."""
-    return [word for key, value in SHAPE.items() if value for word in (f"--{key}", value)]
+def network_options(shape: dict[str, Any]) -> list[str]:
+    """The shape of a network, for `train`."""
+    return shlex.split(options_of(**shape))
 
 
 def measure_ap(tokens: int) -> list[Record]:
@@ -211,7 +213,7 @@ def measure_vocabulary(sizes: Sequence[int], rounds: int) -> list[Record]:
             batches = itertools.cycle([draw(counts, preset.batch) for _ in range(8)])
             update = timed(partial(_on_next, trainer.descend, batches), rounds) / preset.batch
             records.append({"part": "vocabulary", "stage": f"update, {way}", "size": size, "seconds": update})
-            if way in ("exact softmax", "word classes", "adaptive softmax", "tree"):
+            if change is exact:
                 batches = itertools.cycle([draw(counts, SCORING_BATCH) for _ in range(8)])
                 seconds = timed(partial(_on_next, partial(log_probabilities, model), batches), rounds) / SCORING_BATCH
                 kind = {"exact softmax": "softmax"}.get(way, way)

@@ -113,7 +113,7 @@ def measure_scoring(tokens: int, lmplz: Path) -> list[Record]:
         run("estimate-kneser-ney", *here, "--order", 5, "--lmplz", lmplz, "--output", kn)
         run("estimate-interpolated", *here, "--output", tri)
         recipe = ["--preset-file", home / "presets.json", "--preset", "one", "--seed", 1]
-        run("train", *here, *network_options(), *recipe, "--output", home / "net")
+        run("train", *here, *network_options(SHAPE), *recipe, "--output", home / "net")
         for stage, model in {
             "score-kneser-ney": ["--model-file", kn],
             "score-interpolated": ["--weights", tri],

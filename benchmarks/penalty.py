@@ -9,7 +9,6 @@ same seed). Test is not looked at. A network takes about two minutes of one core
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import subprocess
 import sys
@@ -17,12 +16,14 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import ROOT, presets, write_csv
+from common import ROOT, presets, read_csv, write_csv
+from growth import network_options
 from objectives import NETWORKS
 
 from nplm2003.evaluation import perplexity
 from nplm2003.mixture import mix
 from nplm2003.neural.scoring import load_network, score
+from nplm2003.outcomes import gap_percent
 from nplm2003.vocabulary import TokenStore
 
 COLUMNS = ("network", "self_normalisation", "valid", "valid_percent", "mixture", "mixture_percent")
@@ -35,15 +36,10 @@ def train(tokens: Path, network: str, alpha: float, home: Path) -> Path:
     """The folder of the network, trained by `nplm2003 train`."""
     preset = presets()["modern"] | {"self_normalisation": alpha}
     (home / "presets.json").write_text(json.dumps({"presets": {"one": preset}}), encoding="utf-8")
-    shape = [word for key, value in NETWORKS[network].items() if value is not False for word in _option(key, value)]
-    command = [sys.executable, "-m", "nplm2003", "train", "--tokens", str(tokens), *shape]
+    command = [sys.executable, "-m", "nplm2003", "train", "--tokens", str(tokens), *network_options(NETWORKS[network])]
     command += ["--preset-file", str(home / "presets.json"), "--preset", "one", "--seed", str(SEED)]
     subprocess.run([*command, "--output", str(home / "net")], check=True)
     return home / "net"
-
-
-def _option(key: str, value: int | bool) -> list[str]:
-    return [f"--{key}"] if value is True else [f"--{key}", str(value)]
 
 
 def main() -> None:
@@ -53,8 +49,7 @@ def main() -> None:
     parser.add_argument("--alphas", type=float, nargs="+", default=[0.0, 0.003, 0.02, 0.1])
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "penalty.csv")
     options = parser.parse_args()
-    with EXACT.open(encoding="utf-8", newline="") as stream:
-        exact = {line["model"]: float(line["valid"]) for line in csv.DictReader(stream)}
+    exact = {line["model"]: float(line["valid"]) for line in read_csv(EXACT)}
     store = TokenStore(options.study / "tokens")
     trigram = np.load(options.study / "interpolated-trigram" / "seed0" / "scores" / "valid.npy").astype(np.float64)
     records = []
@@ -66,7 +61,7 @@ def main() -> None:
             record = {"network": network, "self_normalisation": alpha, "valid": perplexity(scores)}
             record["mixture"] = perplexity(mix(np.stack([scores, trigram], axis=1), np.array([0.5, 0.5])))
             for key, row in (("valid", network), ("mixture", MIXTURES[network])):
-                record[f"{key}_percent"] = 100 * (record[key] / exact[row] - 1)
+                record[f"{key}_percent"] = gap_percent(record[key], exact[row])
             records.append(record)
             print(record, flush=True)
     write_csv(options.output, COLUMNS, records)

@@ -1,20 +1,19 @@
 """What larger corpora would take: docs/growth.md, from what growth.py and parallel.py measured.
 
-Reads growth-tokens.csv, growth-vocabulary.csv, growth-ap.csv and parallel-model.csv, carries every stage on from
-its last two sizes, and writes the page. Nothing of what it projects was run; what is assumed is said
-there.
+Reads growth-tokens.csv, growth-vocabulary.csv, growth-ap.csv and parallel-model.csv, carries every stage on from its
+last two sizes, and writes the page. Nothing of what it projects was run; what is assumed is said there.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
-ROOT = Path(__file__).parents[1]
+from common import ROOT, markdown, read_csv
+
 RESULTS = ROOT / "benchmarks" / "results"
 TEMPLATE = ROOT / "benchmarks" / "growth-page.md"
 PAGE = ROOT / "docs" / "growth.md"
@@ -56,12 +55,6 @@ def mebibytes_at(points: Points, size: float) -> float:
 AT = {"seconds": seconds_at, "mebibytes": mebibytes_at}
 
 
-def read(name: str, results: Path) -> list[dict[str, str]]:
-    """The lines of one CSV file of the benchmarks."""
-    with (results / name).open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def points_of(lines: list[dict[str, str]], column: str) -> dict[str, Points]:
     """(size, value) of every stage that was measured at two sizes or more."""
     stages: dict[str, Points] = {}
@@ -83,12 +76,6 @@ def power(size: float) -> str:
     return f"10^{round(math.log10(size))}"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, numbers to the right."""
-    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def stages_table(lines: list[dict[str, str]], column: str, unit: str, scale: float) -> str:
     """What was measured at the largest size, the slope, and what the corpora would take."""
     rows = []
@@ -97,7 +84,7 @@ def stages_table(lines: list[dict[str, str]], column: str, unit: str, scale: flo
         ahead = [number(AT[column](points, target) / scale) for target in CORPORA.values()]
         rows.append([f"`{stage}`", power(size), number(value), f"{slope(points):.2f}", *ahead])
     measured = {"seconds": "s", "mebibytes": "MiB"}[column]
-    return table(
+    return markdown(
         ["stage", "measured to", f"there, {measured}", "log-log slope", *(f"{name}, {unit}" for name in CORPORA)], rows
     )
 
@@ -106,7 +93,7 @@ def cluster_speed_up(results: Path) -> float:
     """How much faster than one the machines of the cluster are, by exact softmax split by words."""
     (found,) = (
         float(line["speed_up"])
-        for line in read("parallel-model.csv", results)
+        for line in read_csv(results / "parallel-model.csv")
         if (line["network"], line["objective"], line["scheme"], line["between"], line["machines"])
         == ("MLP9", "exact, bfloat16", "vocabulary", "Ethernet of 10 Gbit/s", str(MACHINES))
     )
@@ -115,7 +102,7 @@ def cluster_speed_up(results: Path) -> float:
 
 def training_table(results: Path) -> str:
     """Hours of one epoch of MLP9, by four ways."""
-    vocabulary = points_of(read("growth-vocabulary.csv", results), "seconds")
+    vocabulary = points_of(read_csv(results / "growth-vocabulary.csv"), "seconds")
     sampled, exact = (dict(vocabulary[f"update, {way} softmax"])[MEASURED] for way in ("sampled", "exact"))
     speed_up = cluster_speed_up(results)
     arithmetic = 6 * WORDS * HIDDEN * BATCH / PEAK
@@ -127,7 +114,7 @@ def training_table(results: Path) -> str:
         "one GPU, assumed, sampled or exact": lambda tokens: tokens / BATCH * update,
     }
     rows = [[way, *(number(hours(tokens) / 3600) for tokens in CORPORA.values())] for way, hours in ways.items()]
-    return table(["one epoch of MLP9", *(f"{name}, hours" for name in CORPORA)], rows)
+    return markdown(["one epoch of MLP9", *(f"{name}, hours" for name in CORPORA)], rows)
 
 
 def too_large(lines: list[dict[str, str]]) -> str:
@@ -145,8 +132,8 @@ def too_large(lines: list[dict[str, str]]) -> str:
 
 def page(results: Path) -> str:
     """The whole of docs/growth.md."""
-    lines = read("growth-tokens.csv", results)
-    ap = {line["stage"]: line for line in read("growth-ap.csv", results)}
+    lines = read_csv(results / "growth-tokens.csv")
+    ap = {line["stage"]: line for line in read_csv(results / "growth-ap.csv")}
     sampled, exact = ap["train, modern"], ap["train, exact"]
     longer = 5 * float(sampled["size"]) / float(exact["size"])  # five epochs on all tokens
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(

@@ -7,56 +7,55 @@ third one, of results/penalty.csv (penalty.py).
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from common import ROOT, markdown, read_csv
+
+from nplm2003.formats import Column
+from nplm2003.outcomes import gap_percent
+
 EXACT = ROOT / "benchmarks" / "results" / "exact-softmax-table1.csv"
 PENALTY = ROOT / "benchmarks" / "results" / "penalty.csv"
 MODERN = ROOT / "results" / "reference" / "brown" / "table1.csv"
+GAP = Column("gap", "gap", digits=2, signed=True)
 
 
 def read(path: Path) -> dict[str, dict[str, str]]:
     """The networks by the preset `modern` of a main table, and their mixtures, by name."""
-    with path.open(encoding="utf-8", newline="") as stream:
-        return {line["model"]: line for line in csv.DictReader(stream) if line["preset"] == "modern"}
+    return {line["model"]: line for line in read_csv(path) if line["preset"] == "modern"}
 
 
-def percent(ours: str, theirs: str) -> str:
-    """How far `ours` lies above (+) or below (−) `theirs`, in percent."""
-    return f"{100 * (float(ours) / float(theirs) - 1):+.2f}".replace("-", "−")
+def signed(percent: float | None) -> str:
+    """A percentage with its sign."""
+    return GAP.text({"gap": percent})
 
 
 def table(mixtures: bool) -> str:
     """The rows that both studies have: networks alone, or mixtures."""
     exact, modern = read(EXACT), read(MODERN)
-    lines = [f"| {'mixture' if mixtures else 'network'} | exact, valid / test | modern, valid / test | difference |"]
-    lines.append("|---|--:|--:|--:|")
+    rows = []
     for model, theirs in exact.items():
         if (theirs["mix"] == "yes") != mixtures or model not in modern:
             continue
         ours = modern[model]
         numbers = [f"{float(line['valid']):.1f} / {float(line['test']):.1f}" for line in (theirs, ours)]
-        gaps = [percent(ours[split], theirs[split]) for split in ("valid", "test")]
-        lines.append(f"| {model} | {numbers[0]} | {numbers[1]} | {gaps[0]} / {gaps[1]} % |")
-    return "\n".join(lines)
+        gaps = [signed(gap_percent(float(ours[split]), float(theirs[split]))) for split in ("valid", "test")]
+        rows.append([model, *numbers, f"{gaps[0]} / {gaps[1]} %"])
+    first = "mixture" if mixtures else "network"
+    return markdown([first, "exact, valid / test", "modern, valid / test", "difference"], rows)
 
 
 def penalty_table() -> str:
     """Validation against exact softmax, network / mixture with the trigram, by the weight of the penalty on log Z."""
-    with PENALTY.open(encoding="utf-8", newline="") as stream:
-        records = list(csv.DictReader(stream))
     gaps = {
         (record["network"], float(record["self_normalisation"])): " / ".join(
-            f"{float(record[f'{part}_percent']):+.2f}".replace("-", "−") for part in ("valid", "mixture")
+            signed(float(record[f"{part}_percent"])) for part in ("valid", "mixture")
         )
-        for record in records
+        for record in read_csv(PENALTY)
     }
     networks, alphas = (list(dict.fromkeys(key[place] for key in gaps)) for place in (0, 1))
-    lines = [f"| alpha | {' | '.join(f'{network} alone / in the mixture, %' for network in networks)} |"]
-    lines.append(f"|--:|{'--:|' * len(networks)}")
-    lines += [f"| {alpha:g} | {' | '.join(gaps[network, alpha] for network in networks)} |" for alpha in alphas]
-    return "\n".join(lines)
+    rows = [[f"{alpha:g}", *(gaps[network, alpha] for network in networks)] for alpha in alphas]
+    return markdown(["alpha", *(f"{network} alone / in the mixture, %" for network in networks)], rows)
 
 
 if __name__ == "__main__":

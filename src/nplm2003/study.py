@@ -371,8 +371,8 @@ def _check_classes(row: Mapping[str, Any], where: str, policy: Mapping[str, Any]
     if needed != (classes is not None):
         asked = "says how many classes it has" if classes is None else "has classes; leave the cell empty"
         raise UserError(
-            f"{where}: classes is {classes or 'empty'}: a row that is class-based or whose outputs are classes or tree "
-            f"{'' if needed else 'alone '}{asked}"
+            f"{where}: classes is {classes or 'empty'}: a row that is class-based or whose outputs are classes or a "
+            f"tree, and no other, {asked}"
         )
     if classes is not None and policy["cut"] == "rank" and classes >= policy["size"]:
         raise UserError(

@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from nplm2003.outcomes import HELD_OUT, Outcomes, Row, Run, best, gap_percent
+from nplm2003.outcomes import HELD_OUT, Outcomes, Row, best, gap_percent
 from nplm2003.plan import ways_to_train
 
 WITHIN = (20, 10, 5, 2, 1)  # percent above the reference's lowest validation perplexity
 
 
-def seconds_until(run: Run, perplexity: float) -> float | None:
+def seconds_until(curve: pd.DataFrame, perplexity: float) -> float | None:
     """Seconds of training until validation, as looked at after each epoch, is down to `perplexity`; None if never.
 
     Between two epochs the logarithm of perplexity is taken to fall evenly; within the first one nothing is known, so
     that its whole time counts.
     """
-    curve = run.learning_curve()
     seconds, nats = curve["seconds"].cumsum().to_numpy(), np.log(curve["valid_perplexity"].to_numpy())
     reached = np.flatnonzero(nats <= np.log(perplexity))
     if not reached.size:
@@ -53,7 +53,8 @@ def way_records(outcomes: Outcomes) -> tuple[Row | None, list[dict[str, Any]]]:
     reference = reference_of(rows, presets)
     if reference is None:
         return None, []
-    lowest = statistics.fmean(run.learning_curve()["valid_perplexity"].min() for run in reference.runs)
+    curves = {row.model: [run.learning_curve() for run in row.runs] for row in rows}
+    lowest = statistics.fmean(curve["valid_perplexity"].min() for curve in curves[reference.model])
     records = []
     for row in rows:
         preset = row.settings["preset"]
@@ -63,10 +64,10 @@ def way_records(outcomes: Outcomes) -> tuple[Row | None, list[dict[str, Any]]]:
             "objective": presets[preset]["objective"],
             "outputs": row.settings["outputs"],
             "seed": row.seeds,
-            "seconds": statistics.fmean(run.learning_curve()["seconds"].sum() for run in row.runs),
+            "seconds": statistics.fmean(curve["seconds"].sum() for curve in curves[row.model]),
         }
         for percent in WITHIN:
-            each = [seconds_until(run, lowest * (1 + percent / 100)) for run in row.runs]
+            each = [seconds_until(curve, lowest * (1 + percent / 100)) for curve in curves[row.model]]
             known = [seconds for seconds in each if seconds is not None]
             record[f"seconds_{percent}"] = statistics.fmean(known) if len(known) == len(each) else None
         for split in HELD_OUT:

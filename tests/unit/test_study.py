@@ -407,7 +407,7 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     "no number of classes": (
         "ngrams",
         changed("classes-500-3", "classes", ""),
-        ["row classes-500-3", "classes is empty", "class-based", "says how many"],
+        ["row classes-500-3", "classes is empty", "class-based", "and no other, says how many"],
     ),
     "classes of words": ("ngrams", changed("kneser-ney-3", "classes", "9"), ["row kneser-ney-3", "classes is 9"]),
     "one class": ("ngrams", changed("classes-500-3", "classes", "1"), ["row classes-500-3: classes", "minimum of 2"]),
@@ -476,15 +476,11 @@ ROWS: dict[str, tuple[str, Callable[[list[list[str]]], list[list[str]]], list[st
     ),
     "unknown features": ("networks", changed("MLP9-svd", "word_features", "lsi"), ["MLP9-svd: word_features", "'lsi'"]),
     "outputs of a sampled network": ("networks", changed("MLP9", "outputs", "tree"), ["row MLP9", "exact objective"]),
-    "classes for one softmax": (
-        "networks",
-        changed("MLP9", "classes", "50"),
-        ["row MLP9: classes is 50", "alone has classes"],
-    ),
+    "classes for one softmax": ("networks", changed("MLP9", "classes", "50"), ["row MLP9: classes is 50", "no other"]),
     "classes for frequent words": (
         "networks",
         changed("MLP9-adaptive", "classes", "50"),
-        ["row MLP9-adaptive: classes is 50", "alone has classes"],
+        ["row MLP9-adaptive: classes is 50", "no other"],
     ),
     "frequent words of a sampled network": (
         "networks",

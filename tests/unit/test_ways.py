@@ -48,7 +48,9 @@ def run(tmp_path: Path) -> Run:
     ],
 )
 def test_seconds_until_a_perplexity(run: Run, perplexity: float, seconds: float | None) -> None:
-    assert seconds_until(run, perplexity) == (None if seconds is None else pytest.approx(seconds, rel=1e-12))
+    assert seconds_until(run.learning_curve(), perplexity) == (
+        None if seconds is None else pytest.approx(seconds, rel=1e-12)
+    )
 
 
 def network(model: str, preset: str, valid: float, outputs: str = "words") -> Row:
